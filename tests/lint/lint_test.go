@@ -30,7 +30,8 @@ var layers = [][]string{
 	{"engine/fileio"},
 	{"spill"},
 	{"spill/vfs"},
-	{"engine/batch", "engine/mem", "engine/task"},
+	{"engine/batch", "engine/task"},
+	{"engine/mem"},
 	{"engine/errs"},
 	{"engine/internal"}, // helpers of tests
 }
