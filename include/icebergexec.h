@@ -1,0 +1,278 @@
+/*
+ * icebergexec.h - the C interface of icebergexec, an engine for Apache Iceberg tables.
+ *
+ *     iex_engine_open --> iex_scan --> iex_stream_next ... iex_stream_next --> iex_stream_release --> iex_engine_close
+ *                              \                                                   /
+ *                               `-> iex_stream_export --> ArrowArrayStream -------'
+ *
+ * Rows come out as structures of the Arrow C data and stream interfaces
+ * (https://arrow.apache.org/docs/format/CDataInterface.html). Requests go in as JSON documents, which docs/requests.md
+ * describes field by field. Link with -licebergexec (pkg-config icebergexec).
+ *
+ * A complete program:
+ *
+ *     struct iex_error err = IEX_ERROR_INIT;
+ *     iex_engine *engine = NULL;
+ *     iex_stream *rows = NULL;
+ *     const char *options = "{\"memory_limit\": \"256MiB\"}";
+ *     const char *request = "{\"metadata_location\": \"/warehouse/t/metadata/v3.metadata.json\"}";
+ *     iex_status status = iex_engine_open(options, strlen(options), &engine, &err);
+ *     if (status == IEX_OK) status = iex_scan(engine, request, strlen(request), &rows, &err);
+ *     while (status == IEX_OK || status == IEX_PENDING) {
+ *         struct ArrowArray batch;
+ *         status = iex_stream_next(rows, 100, &batch, &err);   // waits at most 100 ms
+ *         if (status == IEX_OK) { use(&batch); batch.release(&batch); }
+ *     }
+ *     if (status != IEX_END) { fprintf(stderr, "%s\n", err.message); }
+ *     if (err.release) err.release(&err);
+ *     iex_stream_release(&rows);
+ *     iex_engine_close(&engine);
+ *
+ * RULES THAT HOLD FOR EVERY FUNCTION
+ *
+ * Status.      IEX_OK (0), a positive error code, or for iex_stream_next one of the negative IEX_PENDING and IEX_END.
+ * Out values.  Need not be initialised: the library clears them before anything else, so after an error a handle is
+ *              NULL and an Arrow structure's release is NULL. (struct iex_error is the exception, see there.)
+ * Ownership.   What a function hands out is the caller's to release, and may be released in any order: batches, schemas
+ *              and errors stay valid after their stream is released and after the engine is closed.
+ * Threads.     Every function may be called from any thread. One engine may run many scans at the same time. One
+ *              stream is read by one thread at a time; iex_stream_cancel and the stats functions may be called
+ *              meanwhile. The release callback of a batch, schema, stream or error may be called from any thread; it
+ *              is plain C that never waits for the engine.
+ * Handles.     A handle names one object for the life of the process. A call with NULL, with a handle that was
+ *              released, or with an address that never was a handle is IEX_INVALID_ARGUMENT; with a closed engine, or a
+ *              stream of one, IEX_CANCELLED. It never crashes.
+ * Strings.     UTF-8. Sizes are in bytes, without a terminating NUL; none is needed.
+ * Fork.        The library does not survive fork(). In a child process every function returns IEX_UNUSABLE at once,
+ *              with a message that says so; releasing what the parent exported stays allowed. Load the library after
+ *              the fork, or start children by spawn or exec.
+ * Signals.     The library installs no handler for SIGINT, SIGTERM or any other asynchronous signal.
+ * Unloading.   dlclose has no effect.
+ */
+#ifndef ICEBERGEXEC_H
+#define ICEBERGEXEC_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- The Arrow C data and stream interfaces, as their specification prints them ------------------------------- */
+
+#ifndef ARROW_C_DATA_INTERFACE
+#define ARROW_C_DATA_INTERFACE
+
+#define ARROW_FLAG_DICTIONARY_ORDERED 1
+#define ARROW_FLAG_NULLABLE 2
+#define ARROW_FLAG_MAP_KEYS_SORTED 4
+
+struct ArrowSchema {
+	const char *format;
+	const char *name;
+	const char *metadata;
+	int64_t flags;
+	int64_t n_children;
+	struct ArrowSchema **children;
+	struct ArrowSchema *dictionary;
+	void (*release)(struct ArrowSchema *);
+	void *private_data;
+};
+
+struct ArrowArray {
+	int64_t length;
+	int64_t null_count;
+	int64_t offset;
+	int64_t n_buffers;
+	int64_t n_children;
+	const void **buffers;
+	struct ArrowArray **children;
+	struct ArrowArray *dictionary;
+	void (*release)(struct ArrowArray *);
+	void *private_data;
+};
+
+#endif /* ARROW_C_DATA_INTERFACE */
+
+#ifndef ARROW_C_STREAM_INTERFACE
+#define ARROW_C_STREAM_INTERFACE
+
+struct ArrowArrayStream {
+	int (*get_schema)(struct ArrowArrayStream *, struct ArrowSchema *out);
+	int (*get_next)(struct ArrowArrayStream *, struct ArrowArray *out);
+	const char *(*get_last_error)(struct ArrowArrayStream *);
+	void (*release)(struct ArrowArrayStream *);
+	void *private_data;
+};
+
+#endif /* ARROW_C_STREAM_INTERFACE */
+
+/* ---- Version --------------------------------------------------------------------------------------------------- */
+
+/*
+ * The ABI's version, (major << 16) | minor. The major number changes when a program compiled against an older header
+ * would break, and is the number in the library's soname; the minor number when something is added. A program that
+ * loads the library itself checks that the major number is its own and the minor number at least its own.
+ */
+#define IEX_ABI_MAJOR 1
+#define IEX_ABI_MINOR 0
+#define IEX_ABI_VERSION ((IEX_ABI_MAJOR << 16) | IEX_ABI_MINOR)
+
+/* iex_abi_version returns IEX_ABI_VERSION as the library was built with it. Works in a forked child. \since 1.0 */
+int32_t iex_abi_version(void);
+
+/* iex_version returns the library's version, such as "0.1.0"; static, never freed. Works in a forked child. \since 1.0 */
+const char *iex_version(void);
+
+/* ---- Status and errors ----------------------------------------------------------------------------------------- */
+
+typedef int32_t iex_status;
+
+/* Success, and the two outcomes of iex_stream_next that are neither a batch nor an error. */
+#define IEX_OK 0
+#define IEX_PENDING (-1) /* time is up; the work goes on, call again */
+#define IEX_END (-2)     /* no more batches */
+
+/*
+ * Error codes. Numbers are assigned by hand, never changed and never reused. Beside each: what it means to the caller,
+ * and the errno that the callbacks of an exported ArrowArrayStream return for it.
+ */
+#define IEX_INVALID_ARGUMENT 1   /* EINVAL: the request, an option or a handle is wrong; change it */
+#define IEX_NOT_FOUND 2          /* ENOENT: a file, snapshot, reference or column does not exist */
+#define IEX_MEMORY_LIMIT 3       /* ENOMEM: the memory limit is reached; the message names the consumers */
+#define IEX_SPILL_FULL 4         /* ENOSPC: the spill disk or its limit is full; never used for memory */
+#define IEX_CANCELLED 5          /* ECANCELED: the caller cancelled, or closed the engine */
+#define IEX_CORRUPT 6            /* EIO: a file contradicts itself or the metadata that names it */
+#define IEX_UNSUPPORTED 7        /* ENOSYS: valid, but not within this engine's abilities */
+#define IEX_PERMISSION_DENIED 8  /* EACCES: storage refused access */
+#define IEX_INTERNAL 9           /* EIO: a defect of the engine, or an I/O failure without a better code */
+#define IEX_UNUSABLE 10          /* EIO: the engine met a defect before and must be closed, or this is a forked child */
+
+/*
+ * iex_error receives what went wrong. Every function takes a pointer to one, or NULL for a caller to whom the status is
+ * enough. Initialise it with IEX_ERROR_INIT: struct_size tells the library how many bytes the caller has, and
+ * nothing past them is written.
+ *
+ * A call that gets an error structure overwrites it: after success all fields but struct_size are zero; after an error
+ * code, message and release are set. Release the previous content first (if (err.release) err.release(&err)), which
+ * also makes the structure ready for the next call. The texts live until release.
+ */
+struct iex_error {
+	size_t struct_size;                 /* set by the caller: sizeof(struct iex_error) */
+	int32_t code;                       /* the status that the call returned */
+	const char *message;                /* one sentence: operation, path, cause, and what to do */
+	const char *detail;                 /* a JSON object of machine-readable facts, or NULL */
+	void (*release)(struct iex_error *);
+	void *private_data;
+};
+
+#define IEX_ERROR_INIT { sizeof(struct iex_error), 0, NULL, NULL, NULL, NULL }
+
+/* iex_string_free frees a text that a function handed out through a char **; NULL is fine. \since 1.0 */
+void iex_string_free(char *text);
+
+/* ---- Engine ---------------------------------------------------------------------------------------------------- */
+
+/* An engine: a memory budget, a spill directory and the operations that run within them. */
+typedef struct iex_engine iex_engine;
+
+/*
+ * iex_engine_open makes an engine. options is a JSON object ("Engine options" in docs/requests.md); size 0 means all
+ * defaults. The caller closes the engine.
+ *
+ * Errors: IEX_INVALID_ARGUMENT names the option, the value and what is allowed. \since 1.0
+ */
+iex_status iex_engine_open(const char *options, size_t size, iex_engine **out, struct iex_error *error);
+
+/*
+ * iex_engine_close ends an engine and sets the caller's pointer to NULL: it cancels every running call and stream,
+ * waits until their work has ended, and deletes what they spilled. Streams that are still held then give
+ * IEX_CANCELLED until they are released; batches stay valid until they are released. Closing NULL or a closed engine
+ * is IEX_OK.
+ *
+ * Errors: IEX_INVALID_ARGUMENT for an address that never was an engine (the pointer is set to NULL all the same);
+ * IEX_INTERNAL when cleaning up failed (the engine is closed all the same). \since 1.0
+ */
+iex_status iex_engine_close(iex_engine **engine, struct iex_error *error);
+
+/*
+ * iex_engine_stats writes a JSON object ("Engine statistics" in docs/requests.md): memory in use by purpose, bytes that
+ * exported batches hold, open streams. Free it with iex_string_free. \since 1.0
+ */
+iex_status iex_engine_stats(iex_engine *engine, char **json, struct iex_error *error);
+
+/* ---- Operations ------------------------------------------------------------------------------------------------ */
+
+/* A stream of record batches that share one schema. */
+typedef struct iex_stream iex_stream;
+
+/*
+ * iex_scan reads a table: the rows that survive its deletes and the request's filter, in file order. request is a JSON
+ * object ("Scan" in docs/requests.md). It returns when the schema is known; reading starts with the first
+ * iex_stream_next. The caller releases the stream.
+ *
+ * Errors: IEX_INVALID_ARGUMENT (the request), IEX_NOT_FOUND (metadata file, snapshot, reference, column),
+ * IEX_UNSUPPORTED (a format version or type beyond this engine), IEX_CORRUPT, IEX_PERMISSION_DENIED. \since 1.0
+ */
+iex_status iex_scan(iex_engine *engine, const char *request, size_t size, iex_stream **out, struct iex_error *error);
+
+/* ---- Streams --------------------------------------------------------------------------------------------------- */
+
+/*
+ * iex_stream_schema writes the schema of the stream's batches: a struct (format "+s") with one child for each column.
+ * Iceberg field ids are in the metadata key PARQUET:field_id at every level. May be called any number of times. The
+ * caller releases the schema. \since 1.0
+ */
+iex_status iex_stream_schema(iex_stream *stream, struct ArrowSchema *out, struct iex_error *error);
+
+/*
+ * iex_stream_next writes the next batch, or returns IEX_PENDING when timeout_ms milliseconds have passed without one:
+ * the work goes on meanwhile, and the next call finds it further on. 0 asks without waiting; a negative timeout waits
+ * without limit. IEX_END comes after the last batch and again at each later call. The caller releases the batch.
+ *
+ * Errors are final: each later call returns the same one. IEX_INVALID_ARGUMENT after iex_stream_export. \since 1.0
+ */
+iex_status iex_stream_next(iex_stream *stream, int64_t timeout_ms, struct ArrowArray *out, struct iex_error *error);
+
+/*
+ * iex_stream_cancel asks the stream to stop and returns at once. A waiting or later iex_stream_next, or get_next of the
+ * exported stream, gives IEX_CANCELLED. May be called from any thread, any number of times. \since 1.0
+ */
+iex_status iex_stream_cancel(iex_stream *stream, struct iex_error *error);
+
+/*
+ * iex_stream_stats writes a JSON object ("Stream statistics" in docs/requests.md): batches, rows and bytes so far. Free
+ * it with iex_string_free. \since 1.0
+ */
+iex_status iex_stream_stats(iex_stream *stream, char **json, struct iex_error *error);
+
+/*
+ * iex_stream_release gives the handle back and sets the caller's pointer to NULL. Unless the stream was exported it
+ * also ends it: running work is cancelled and has ended when the call returns. NULL is IEX_OK. \since 1.0
+ */
+iex_status iex_stream_release(iex_stream **stream, struct iex_error *error);
+
+/*
+ * iex_stream_export turns the stream into an ArrowArrayStream for any consumer of that interface. From then on batches
+ * come only out of it. The handle remains, for iex_stream_cancel and iex_stream_stats: release both, in any order.
+ * Releasing the ArrowArrayStream cancels the stream's work and does not wait for its end (iex_engine_close does).
+ * A stream can be exported once, and only before its first iex_stream_next.
+ *
+ * get_next waits without limit. Its return value is an errno, which says less than an error code: see
+ * iex_stream_error. \since 1.0
+ */
+iex_status iex_stream_export(iex_stream *stream, struct ArrowArrayStream *out, struct iex_error *error);
+
+/*
+ * iex_stream_error tells the typed error of an ArrowArrayStream that iex_stream_export made, after one of its callbacks
+ * failed: it fills error and returns its code, or IEX_OK when nothing has failed. IEX_INVALID_ARGUMENT for a stream of
+ * another producer or a released one. \since 1.0
+ */
+iex_status iex_stream_error(struct ArrowArrayStream *stream, struct iex_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* ICEBERGEXEC_H */
