@@ -1,7 +1,6 @@
 package plan
 
 import (
-
 	"github.com/apache/iceberg-go"
 )
 
@@ -108,4 +107,3 @@ type Task struct {
 	// delete without ReferencedDataFile may hold rows of other files too.
 	Deletes []*File
 }
-
