@@ -1,0 +1,87 @@
+package pq
+
+import (
+	"context"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+	"github.com/apache/arrow-go/v18/parquet/metadata"
+
+	"github.com/icebergexec/icebergexec/engine/errs"
+	"github.com/icebergexec/icebergexec/engine/fileio"
+	"github.com/icebergexec/icebergexec/engine/mem"
+)
+
+const (
+	// defaultBatchRows keeps a batch of ten ordinary columns at a few MiB.
+	defaultBatchRows = 64 << 10
+	// defaultFooterGuess is enough for most footers, and one read of it costs
+	// a remote store no more than a read of 8 bytes.
+	defaultFooterGuess = 64 << 10 // 64 KiB
+)
+
+// Options configures Open. The zero value is usable.
+type Options struct {
+	// Alloc makes every buffer of the returned arrays; nil: the Go allocator.
+	Alloc memory.Allocator
+	// Pool is charged for what the file and its readers hold; nil: unlimited.
+	Pool *mem.Pool
+	// BatchRows is the most rows of a window; zero: 65536.
+	BatchRows int
+	// FooterGuess is how many bytes of the file's end the first read takes;
+	// zero: 64 KiB. A longer footer costs a second read.
+	FooterGuess int
+}
+
+func (o Options) withDefaults() Options {
+	if o.Alloc == nil {
+		o.Alloc = memory.DefaultAllocator
+	}
+	if o.Pool == nil {
+		o.Pool = mem.NewPool("parquet", mem.Unlimited)
+	}
+	if o.BatchRows <= 0 {
+		o.BatchRows = defaultBatchRows
+	}
+	if o.FooterGuess <= 0 {
+		o.FooterGuess = defaultFooterGuess
+	}
+	return o
+}
+
+// File is an open Parquet file: its footer, and the means to read rows. It is
+// safe for concurrent use, except that Close comes last.
+type File struct {
+	source  fileio.File
+	path    string
+	opts    Options
+	charged *mem.Reservation // the footer
+	meta    *metadata.FileMetaData
+	schema  *arrow.Schema
+}
+
+// Open reads the footer of a Parquet file. path names the file in errors. Open
+// takes f over: File.Close closes it, and so does an Open that fails.
+func Open(ctx context.Context, f fileio.File, path string, opts Options) (*File, error) {
+	opts = opts.withDefaults()
+	p := &File{source: f, path: path, opts: opts, charged: opts.Pool.Reserve("Parquet footers")}
+	if err := p.open(ctx); err != nil {
+		p.charged.Free()
+		_ = f.Close() // the error of the read says more
+		return nil, errs.Wrap(err, "read", path)
+	}
+	return p, nil
+}
+
+// Schema is the file's schema in Arrow types, with field ids under the
+// metadata key PARQUET:field_id at every level where the file has them.
+func (f *File) Schema() *arrow.Schema { return f.schema }
+
+// NumRows is the number of rows in the file.
+func (f *File) NumRows() int64 { return f.meta.NumRows }
+
+// Close closes the underlying file. Readers must be closed before.
+func (f *File) Close() error {
+	f.charged.Free()
+	return errs.Wrap(f.source.Close(), "close", f.path)
+}

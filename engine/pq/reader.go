@@ -1,0 +1,161 @@
+package pq
+
+import (
+	"context"
+	"io"
+	"slices"
+
+	"github.com/apache/arrow-go/v18/arrow"
+
+	"github.com/icebergexec/icebergexec/engine/batch"
+	"github.com/icebergexec/icebergexec/engine/errs"
+)
+
+// reader is the batch.FileReader of a Parquet file.
+type reader struct {
+	file    *File
+	schema  *arrow.Schema
+	columns []columnReader
+	windows windows
+	started bool // Next has returned a window
+}
+
+// columnReader decodes one selected column. Windows come in ascending order;
+// those of a column that nobody reads are skipped when the next one is read.
+type columnReader interface {
+	// read returns the kept rows of the rows [window.Start, window.End), which
+	// count from the start of the row group.
+	read(ctx context.Context, rowGroup int, window batch.Range, keep *batch.Mask) (arrow.Array, error)
+	close()
+}
+
+// NewReader makes a reader of some columns and row ranges; nil ranges mean all
+// rows. Ranges are ascending and do not overlap. The reader is closed before
+// the file.
+func (f *File) NewReader(_ context.Context, columns []batch.Column, ranges []batch.Range) (batch.FileReader, error) {
+	r := &reader{file: f}
+	var err error
+	if r.windows, err = newWindows(f, ranges); err != nil {
+		return nil, errs.Wrap(err, "read", f.path)
+	}
+	fields := make([]arrow.Field, len(columns))
+	for i, column := range columns {
+		reader, field, err := newLibraryColumn(f, column)
+		if err != nil {
+			return nil, errs.Wrap(err, "read", f.path)
+		}
+		r.columns = append(r.columns, reader)
+		fields[i] = field
+	}
+	r.schema = arrow.NewSchema(fields, nil)
+	return r, nil
+}
+
+func (r *reader) Schema() *arrow.Schema { return r.schema }
+
+func (r *reader) Next(ctx context.Context) (batch.Range, error) {
+	if err := ctx.Err(); err != nil {
+		return batch.Range{}, context.Cause(ctx)
+	}
+	r.started = r.windows.next()
+	if !r.started {
+		return batch.Range{}, io.EOF
+	}
+	return r.windows.current, nil
+}
+
+func (r *reader) Read(ctx context.Context, columns []int, keep *batch.Mask) (arrays []arrow.Array, err error) {
+	if !r.started {
+		return nil, errs.New(errs.Internal, "pq: Read without a window")
+	}
+	window := r.windows.inRowGroup()
+	if keep != nil && int64(keep.Len) != window.Len() {
+		return nil, errs.New(errs.Internal, "pq: a mask of %d rows for a window of %d", keep.Len, window.Len())
+	}
+	if keep != nil && keep.All() {
+		keep = nil
+	}
+	defer func() {
+		if err != nil {
+			for _, a := range arrays {
+				a.Release()
+			}
+			arrays = nil
+		}
+	}()
+	for _, i := range columns {
+		if err := ctx.Err(); err != nil {
+			return arrays, context.Cause(ctx)
+		}
+		a, err := r.columns[i].read(ctx, r.windows.rowGroup, window, keep)
+		if err != nil {
+			return arrays, errs.Wrap(errs.WrapAs(errs.Corrupt, err, "column", r.schema.Field(i).Name), "read", r.file.path)
+		}
+		arrays = append(arrays, a)
+	}
+	return arrays, nil
+}
+
+func (r *reader) Close() error {
+	for _, c := range r.columns {
+		c.close()
+	}
+	r.columns, r.started = nil, false
+	return nil
+}
+
+// windows walks over the selected rows of a file.
+type windows struct {
+	groups    []batch.Range // the rows of each row group, as file positions
+	ranges    []batch.Range // what is left to visit
+	batchRows int64
+
+	rowGroup int         // of the current window
+	current  batch.Range // file positions
+}
+
+func newWindows(f *File, ranges []batch.Range) (windows, error) {
+	w := windows{batchRows: int64(f.opts.BatchRows)}
+	start := int64(0)
+	for _, group := range f.meta.RowGroups {
+		w.groups = append(w.groups, batch.Range{Start: start, End: start + group.NumRows})
+		start += group.NumRows
+	}
+	if ranges == nil {
+		w.ranges = []batch.Range{{Start: 0, End: start}}
+		return w, nil
+	}
+	last := int64(0)
+	for _, r := range ranges {
+		if r.Start < last || r.End < r.Start || r.End > start {
+			return w, errs.New(errs.InvalidArgument, "row range [%d, %d) is out of order or beyond the %d rows", r.Start, r.End, start)
+		}
+		last = r.End
+	}
+	w.ranges = slices.Clone(ranges)
+	return w, nil
+}
+
+// next moves to the next window; false at the end.
+func (w *windows) next() bool {
+	for len(w.ranges) > 0 {
+		r := &w.ranges[0]
+		if r.Len() == 0 {
+			w.ranges = w.ranges[1:]
+			continue
+		}
+		for w.groups[w.rowGroup].End <= r.Start {
+			w.rowGroup++
+		}
+		w.current = batch.Range{Start: r.Start, End: min(r.End, r.Start+w.batchRows, w.groups[w.rowGroup].End)}
+		r.Start = w.current.End
+		return true
+	}
+	return false
+}
+
+// inRowGroup is the current window counted from its row group's first row.
+func (w *windows) inRowGroup() batch.Range {
+	first := w.groups[w.rowGroup].Start
+	return batch.Range{Start: w.current.Start - first, End: w.current.End - first}
+}
