@@ -1,0 +1,103 @@
+package engine
+
+import (
+	"context"
+	"io"
+	"sync"
+
+	"github.com/apache/arrow-go/v18/arrow"
+
+	"github.com/icebergexec/icebergexec/engine/batch"
+	"github.com/icebergexec/icebergexec/engine/errs"
+	"github.com/icebergexec/icebergexec/engine/mem"
+)
+
+// stream is a running operation of an engine: it keeps the contract of
+// batch.Stream whatever runs inside, counts, and can be ended by Engine.Close
+// while another goroutine is in Next.
+type stream struct {
+	engine *Engine
+	pool   *mem.Pool
+	cancel context.CancelCauseFunc // of the context that inner's goroutines run in
+	schema *arrow.Schema
+
+	mu     sync.Mutex // held during Next and Close
+	inner  batch.Stream
+	err    error // sticky; io.EOF too
+	closed bool
+
+	stopMu  sync.Mutex
+	stopped error // why Next must not go on; set without mu
+}
+
+// Schema implements batch.Stream; it stays valid after Close.
+func (s *stream) Schema() *arrow.Schema { return s.schema }
+
+// Next implements batch.Stream. An error of ctx itself is not sticky: it ends
+// the wait only, so that a caller can wait in slices of time.
+func (s *stream) Next(ctx context.Context) (arrow.RecordBatch, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.stopCause(); err != nil {
+		return nil, err
+	}
+	if s.err != nil {
+		return nil, s.err
+	}
+	if s.closed {
+		return nil, errStreamClosed
+	}
+	record, err := s.inner.Next(ctx)
+	if err == nil {
+		s.engine.counters.batches.Add(1)
+		s.engine.counters.rows.Add(record.NumRows())
+		return record, nil
+	}
+	if cause := s.stopCause(); cause != nil {
+		return nil, cause
+	}
+	if ctx.Err() != nil && err == context.Cause(ctx) {
+		return nil, err
+	}
+	s.err = err
+	if err != io.EOF {
+		s.cancel(err)
+	}
+	return nil, err
+}
+
+var errStreamClosed = errs.New(errs.Cancelled, "the stream is closed")
+
+func (s *stream) stopCause() error {
+	s.stopMu.Lock()
+	defer s.stopMu.Unlock()
+	return s.stopped
+}
+
+// stop makes a running Next return soon, and every later one fail.
+func (s *stream) stop(cause error) {
+	s.stopMu.Lock()
+	if s.stopped == nil {
+		s.stopped = cause
+	}
+	s.stopMu.Unlock()
+	s.cancel(cause)
+}
+
+// Close implements batch.Stream. It returns an error only for a defect: memory
+// that the operation did not give back.
+func (s *stream) Close() error {
+	s.cancel(errStreamClosed)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil
+	}
+	s.closed = true
+	err := s.inner.Close()
+	s.engine.remove(s)
+	if poolErr := s.pool.Close(); err == nil {
+		err = poolErr
+	}
+	return err
+}
