@@ -1,0 +1,225 @@
+"""Hooks for pyiceberg 0.12.x.
+
+    place                             becomes
+    DataScan.to_arrow                 a scan in the engine, as a table      (so to_pandas, to_polars, to_duckdb, to_ray)
+    DataScan.to_arrow_batch_reader    a scan in the engine, streaming
+    DataScan.count                    a scan in the engine that only counts
+
+What comes back equals what pyiceberg 0.12.x returns: its schema with names,
+types, nullability and metadata, its row order, and the rows that its row filter
+keeps. Scans that the engine cannot reach (a storage or file format it does not
+read, planning by a REST server) stay pyiceberg's own.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import pyarrow as pa
+from pyiceberg.expressions import AlwaysTrue
+from pyiceberg.io import FileIO
+from pyiceberg.io.pyarrow import schema_to_pyarrow
+from pyiceberg.schema import Schema
+from pyiceberg.table import DataScan
+from pyiceberg.types import NestedField, StructType
+
+from icebergexec import _config, _expressions
+from icebergexec._adapters._hooks import Hook
+from icebergexec._arrow import materialized
+from icebergexec._engine import Raw, shared
+from icebergexec._reader import closing_reader
+from icebergexec._stream import Stream
+from icebergexec.errors import EngineError, UnsupportedError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+logger = logging.getLogger("icebergexec")
+
+
+def hooks() -> tuple[Hook, ...]:
+    return (
+        Hook(DataScan, "to_arrow", to_arrow),
+        Hook(DataScan, "to_arrow_batch_reader", to_arrow_batch_reader),
+        Hook(DataScan, "count", count),
+    )
+
+
+def to_arrow(original: Callable[..., pa.Table], scan: DataScan, dictionary_columns: tuple[str, ...] = ()) -> pa.Table:
+    if not _in_reach(scan):
+        return original(scan, dictionary_columns)
+    projection = scan.projection()
+    try:
+        with _open(scan, projection, large_types=False) as stream:
+            schema = materialized(projection)
+            batches = list(_batches(stream, schema, dictionary_columns))
+    except UnsupportedError as cause:
+        return _instead(cause, original, scan, dictionary_columns)
+    if not batches:
+        # pyiceberg has no batch then from which to take the types.
+        return schema_to_pyarrow(projection, include_field_ids=False).empty_table()
+    return pa.Table.from_batches(batches)
+
+
+def to_arrow_batch_reader(
+    original: Callable[..., pa.RecordBatchReader], scan: DataScan, dictionary_columns: tuple[str, ...] = ()
+) -> pa.RecordBatchReader:
+    if not _in_reach(scan):
+        return original(scan, dictionary_columns)
+    projection = scan.projection()
+    try:
+        stream = _open(scan, projection, large_types=True)
+    except UnsupportedError as cause:
+        return _instead(cause, original, scan, dictionary_columns)
+    schema = schema_to_pyarrow(projection)
+    batches = _batches(stream, schema, dictionary_columns)
+    if dictionary_columns:
+        schema = pa.schema(
+            [_encoded(f) if f.name in dictionary_columns and _encodes(f) else f for f in schema],
+            metadata=schema.metadata,
+        )
+    return closing_reader(schema, batches, stream.close)
+
+
+def count(original: Callable[..., int], scan: DataScan) -> int:
+    if not _in_reach(scan):
+        return original(scan)
+    try:
+        with _open(scan, Schema(), large_types=False) as stream:
+            return stream._count()
+    except UnsupportedError as cause:
+        return int(_instead(cause, original, scan))
+
+
+def _instead(cause: UnsupportedError, original: Callable[..., Any], scan: DataScan, *arguments: Any) -> Any:
+    """What pyiceberg makes of a scan that the engine does not support; the engine's reason if it fails, too."""
+    logger.info("scan of %s is left to pyiceberg: %s", _name(scan), cause)
+    try:
+        return original(scan, *arguments)
+    except (ValueError, NotImplementedError) as failure:
+        raise cause from failure
+
+
+# -- requests
+
+
+def _open(scan: DataScan, projection: Schema, large_types: bool) -> Stream:
+    """Start the scan in the engine."""
+    metadata = scan.table_metadata
+    snapshot = scan.snapshot()
+    row_filter = scan.row_filter
+    return shared(_config.current())._scan(
+        {
+            "metadata": Raw(metadata.model_dump_json()),
+            "metadata_location": _name(scan),
+            # Without a snapshot id the current schema counts, with one the snapshot's, as in scan.projection().
+            "snapshot_id": snapshot.snapshot_id if snapshot is not None and scan.snapshot_id is not None else None,
+            "columns": _columns(projection, scan),
+            # pyiceberg binds filters to the current schema, also those of an earlier snapshot.
+            "filter": None
+            if isinstance(row_filter, AlwaysTrue)
+            else _expressions.to_wire(row_filter, metadata.schema(), scan.case_sensitive),
+            "filter_mode": "pyiceberg-scan",
+            "limit": scan.limit,
+            "large_types": large_types,
+        }
+    )
+
+
+def _columns(projection: Schema, scan: DataScan) -> list[str] | None:
+    """The columns to ask for: whole ones by name, parts of structs by dotted names."""
+    if projection.fields and "*" in scan.selected_fields:
+        return None
+    whole = {
+        field.field_id: field
+        for schema in (*scan.table_metadata.schemas, scan.table_metadata.schema())
+        for field in _all_fields(schema)
+    }
+    names: list[str] = []
+    for field in projection.fields:
+        names.extend(_dotted(field, whole, ""))
+    return names
+
+
+def _all_fields(schema: Schema) -> Iterator[NestedField]:
+    for field_id in schema.field_ids:
+        yield schema.find_field(field_id)
+
+
+def _dotted(field: NestedField, whole: dict[int, NestedField], prefix: str) -> list[str]:
+    name = prefix + field.name
+    if not isinstance(field.field_type, StructType) or field.field_type == whole[field.field_id].field_type:
+        return [name]
+    return [part for inner in field.field_type.fields for part in _dotted(inner, whole, name + ".")]
+
+
+# -- which scans the engine can do
+
+_LOCAL_SCHEMES = ("", "file")
+
+
+def _in_reach(scan: DataScan) -> bool:
+    """Whether the engine can read what the scan names."""
+    reason = None
+    if scan._should_use_server_side_planning():
+        reason = "its catalog plans scans on the server"
+    elif not _opens_like_us(scan.io):
+        reason = f"its files are opened by {type(scan.io).__module__}.{type(scan.io).__name__}"
+    elif (scheme := urlsplit(scan.table_metadata.location).scheme) not in _LOCAL_SCHEMES and not _is_moved(
+        scan.table_metadata.location
+    ):
+        reason = f"its files have the scheme {scheme}"
+    if reason is not None:
+        logger.info("scan of %s is left to pyiceberg: %s", _name(scan), reason)
+    return reason is None
+
+
+def _opens_like_us(io: FileIO) -> bool:
+    """Whether a local location means the same file to pyiceberg's storage and to the engine."""
+    return type(io).__module__ in ("pyiceberg.io.pyarrow", "pyiceberg.io.fsspec")
+
+
+def _is_moved(location: str) -> bool:
+    prefixes: dict[str, str] = _config.current()["path-prefixes"]
+    return any(location.startswith(prefix) for prefix in prefixes)
+
+
+def _name(scan: DataScan) -> str:
+    return ".".join(scan.table_identifier) if scan.table_identifier else scan.table_metadata.location
+
+
+# -- batches
+
+
+def _batches(stream: Stream, schema: pa.Schema, dictionary_columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """The stream's batches under pyiceberg's schema, which differs from the engine's in metadata only."""
+    if not schema.equals(stream.schema):
+        raise EngineError(f"scan: the engine returns columns of\n{stream.schema}\nwhere pyiceberg returns\n{schema}")
+    for batch in stream._record_batches(schema):
+        yield _with_dictionaries(batch, dictionary_columns) if dictionary_columns else batch
+
+
+def _encodes(field: pa.Field) -> bool:
+    return (
+        pa.types.is_string(field.type)
+        or pa.types.is_large_string(field.type)
+        or pa.types.is_binary(field.type)
+        or pa.types.is_large_binary(field.type)
+    )
+
+
+def _encoded(field: pa.Field) -> pa.Field:
+    return field.with_type(pa.dictionary(pa.int32(), field.type))
+
+
+def _with_dictionaries(batch: pa.RecordBatch, columns: Sequence[str]) -> pa.RecordBatch:
+    arrays, fields = [], []
+    for field, array in zip(batch.schema, batch.columns, strict=True):
+        if field.name in columns and _encodes(field):
+            field, array = _encoded(field), array.dictionary_encode()
+        fields.append(field)
+        arrays.append(array)
+    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields, metadata=batch.schema.metadata))
