@@ -110,11 +110,6 @@ func (s *structNode) build(alloc memory.Allocator, file arrow.Array, n int) (arr
 		defer releaseBuffers(buffers)
 	}
 	kids := make([]arrow.ArrayData, 0, len(s.kids))
-	defer func() {
-		for _, kid := range kids {
-			kid.Release()
-		}
-	}()
 	for _, kid := range s.kids {
 		var kidFile arrow.Array
 		if kid.index != absentKid {
@@ -127,6 +122,7 @@ func (s *structNode) build(alloc memory.Allocator, file arrow.Array, n int) (arr
 		if err != nil {
 			return nil, err
 		}
+		defer built.Release()
 		kids = append(kids, built.Data())
 		if err := requirementOf(kid.node).check(built, file); err != nil {
 			return nil, err
