@@ -27,10 +27,11 @@ type rawField struct {
 	WriteDefault   json.RawMessage `json:"write-default"`
 }
 
-// parseSchema reads schema JSON. Defaults of primitive fields become
-// iceberg.Literal values of the field's type; the default of a struct, which
-// can only be "a struct of its fields' defaults", an empty map; the default of
-// a list or map stays json.RawMessage.
+// parseSchema reads schema JSON. Defaults of primitive fields become the value
+// that iceberg.Literal.Any has for the field's type (int32, iceberg.Date,
+// iceberg.Decimal, []byte ...). The default of a struct, which can only be "a
+// struct of its fields' defaults", becomes an empty map; that of a list or map
+// stays json.RawMessage.
 func parseSchema(raw []byte) (*iceberg.Schema, error) {
 	var doc struct {
 		ID            int        `json:"schema-id"`
@@ -190,7 +191,7 @@ func parseDefault(typ iceberg.Type, raw json.RawMessage) (any, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s is not a %s", raw, typ)
 	}
-	return lit, nil
+	return lit.Any(), nil
 }
 
 // parseLiteral reads the text of a JSON number, boolean or string.

@@ -2,6 +2,8 @@ package plan
 
 import (
 	"github.com/apache/iceberg-go"
+
+	"github.com/icebergexec/icebergexec/engine/expr"
 )
 
 // Content says what the rows of a file mean. The numbers are those of the
@@ -45,7 +47,9 @@ type File struct {
 	// Path is the location as the manifest stores it, byte for byte.
 	Path string
 	// Format is the file format in upper case, for example FormatParquet.
-	Format      string
+	Format string
+	// RecordCount is negative where it is unknown: tables imported from Avro
+	// files have such entries.
 	RecordCount int64
 	// Size is the length that the manifest claims; storage may disagree.
 	Size int64
@@ -76,12 +80,11 @@ type File struct {
 	ContentOffset *int64
 	ContentSize   *int64
 
+	// SortOrderID, SplitOffsets and Metrics are kept for data files only, and
+	// metrics only where the request asks for them.
 	SortOrderID  *int
 	SplitOffsets []int64
-
-	// Metrics are the column metrics, nil when the manifest has none or the
-	// plan did not need them.
-	Metrics *Metrics
+	Metrics      *Metrics
 }
 
 // IsDV reports whether the file is a deletion vector: a blob in a Puffin file.
@@ -99,11 +102,31 @@ type Metrics struct {
 	UpperBounds map[int][]byte
 }
 
-// Task is one data file to read with every delete file that may apply to it.
+// Task is one data file to read, with every delete file that may apply to it.
 type Task struct {
 	Data *File
 	// Deletes are in the order of their data sequence numbers; scope and
 	// sequence rules hold for each, so a reader applies them all. A position
-	// delete without ReferencedDataFile may hold rows of other files too.
+	// delete without ReferencedDataFile may hold rows of other files too. The
+	// slice may be shared and must not be changed.
 	Deletes []*File
+	// Residual is what is left of the filter to test on the file's rows; nil
+	// when every row is known to match.
+	Residual *expr.Bound
+}
+
+// Count is the number of rows that a reader of the task would return, if the
+// plan knows it: no filter is left, and nothing but a deletion vector, whose
+// record count is its number of positions, deletes rows.
+func (t *Task) Count() (rows int64, known bool) {
+	if t.Residual != nil || t.Data.RecordCount < 0 {
+		return 0, false
+	}
+	switch {
+	case len(t.Deletes) == 0:
+		return t.Data.RecordCount, true
+	case len(t.Deletes) == 1 && t.Deletes[0].IsDV() && t.Deletes[0].RecordCount <= t.Data.RecordCount:
+		return t.Data.RecordCount - t.Deletes[0].RecordCount, true
+	}
+	return 0, false
 }
