@@ -19,6 +19,8 @@ import (
 //
 // Next returns one batch whose single reference is owned by the caller, or
 // io.EOF at the end. An error is sticky: every later Next returns it again.
+// Only the cause of the call's own context is not: it ends the wait, loses
+// nothing, and Next may be called again.
 // Close is idempotent, may be called after an error and before the end, and
 // returns only when every goroutine of the stream has ended. Next and Close of
 // one stream must not run at the same time; to interrupt a Next, cancel its
@@ -71,6 +73,14 @@ type FileReader interface {
 	Read(ctx context.Context, columns []int, keep *Mask) ([]arrow.Array, error)
 	// Close frees everything; idempotent.
 	Close() error
+}
+
+// WindowLimiter is a FileReader whose windows can be made smaller or larger
+// while it reads: the rows of a window are bounded by the memory that they
+// take, which only reading them tells.
+type WindowLimiter interface {
+	// LimitWindow bounds the rows of the windows that follow, at least 1.
+	LimitWindow(rows int)
 }
 
 // Mask is a bitmap over the rows of one window, least significant bit first

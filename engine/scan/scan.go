@@ -1,0 +1,258 @@
+// Package scan turns the tasks of a plan into one ordered stream of batches.
+//
+//	Tasks.Next --> jobs: one data file, or a few row groups of a large one
+//	                 |  run by several workers, each window of rows by itself:
+//	                 |
+//	                 |   positions   deleted positions leave the mask, no column needed
+//	                 |   keys        key columns of all rows --> equality deletes leave
+//	                 |   filter      filter columns of all rows --> rows that do not match leave
+//	                 |   payload     the other columns, kept rows only
+//	                 |   project     table types, absent columns, metadata columns
+//	                 |   gather      small results become batches of useful size
+//	                 v
+//	task.Ordered: batches in task order; waiting bytes are charged
+//	                 v
+//	Scan.Next: limit
+//
+// A window's size follows the bytes that the rows before it took, so that wide
+// rows come in small windows and memory stays bounded by bytes, not by rows.
+package scan
+
+import (
+	"context"
+	"io"
+	"slices"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+	"github.com/apache/iceberg-go"
+
+	"github.com/icebergexec/icebergexec/engine/batch"
+	"github.com/icebergexec/icebergexec/engine/datafile"
+	"github.com/icebergexec/icebergexec/engine/deletes"
+	"github.com/icebergexec/icebergexec/engine/expr"
+	"github.com/icebergexec/icebergexec/engine/fileio"
+	"github.com/icebergexec/icebergexec/engine/mem"
+	"github.com/icebergexec/icebergexec/engine/meta"
+	"github.com/icebergexec/icebergexec/engine/plan"
+	"github.com/icebergexec/icebergexec/engine/task"
+)
+
+// Tasks yields the tasks of a plan in order, and io.EOF after the last. Next is
+// called by one goroutine at a time.
+type Tasks interface {
+	Next(ctx context.Context) (*plan.Task, error)
+	Close() error
+}
+
+// Config says what to scan and how. All fields are required unless they say
+// otherwise.
+type Config struct {
+	// Plan makes the tasks; it is called by the first Next. The scan closes them.
+	Plan  func(ctx context.Context) (Tasks, error)
+	Table *meta.Table
+	// Schema is what Filter is bound to.
+	Schema *iceberg.Schema
+	// Selection are the columns of the result.
+	Selection *Selection
+	// Filter keeps the rows that match in Mode; nil: all.
+	Filter *expr.Bound
+	Mode   expr.Mode
+	// Limit is how many rows to return at most; nil: all.
+	Limit *int64
+
+	FS    fileio.FS
+	Pool  *mem.Pool
+	Alloc memory.Allocator
+	// Host reads formats that the engine does not; may be nil.
+	Host datafile.HostReader
+	// Workers is how many jobs run at a time at most.
+	Workers int
+	// BatchRows and BatchBytes bound a batch, except that one row may be larger.
+	BatchRows  int
+	BatchBytes int64
+}
+
+const (
+	// workerShare is the memory that one worker should have: pages and
+	// dictionaries of its open columns, a window, and queued batches.
+	workerShare = 16 << 20 // 16 MiB
+	// splitSize is the size from which a file is read by several jobs. Below,
+	// opening it once more costs more than the order of the output gains.
+	splitSize = 8 << 20 // 8 MiB
+)
+
+// Scan is a batch.Stream.
+type Scan struct {
+	cfg     Config
+	ctx     context.Context // of everything that outlives one Next
+	schemas []*iceberg.Schema
+	left    int64 // rows that may still be returned
+
+	resolver *deletes.Resolver
+	queued   *mem.Reservation
+	tasks    Tasks
+	jobs     *task.Ordered[arrow.RecordBatch]
+	parts    []*part // of the task that is being handed out
+
+	err    error // sticky
+	closed bool
+}
+
+// New makes a scan that starts with the first Next. ctx bounds its whole life.
+func New(ctx context.Context, cfg Config) *Scan {
+	s := &Scan{cfg: cfg, ctx: ctx, left: int64(1) << 62}
+	if cfg.Limit != nil {
+		s.left = *cfg.Limit
+	}
+	limit := cfg.Pool.Limit()
+	s.cfg.Workers = max(1, min(cfg.Workers, int(limit/workerShare)))
+	s.cfg.BatchBytes = min(cfg.BatchBytes, limit/int64(8*s.cfg.Workers))
+	s.schemas = cfg.Table.Schemas()
+	slices.SortStableFunc(s.schemas, func(a, b *iceberg.Schema) int { return b.ID - a.ID })
+	return s
+}
+
+// Schema implements batch.Stream.
+func (s *Scan) Schema() *arrow.Schema { return s.cfg.Selection.Schema }
+
+// start makes what Next draws from.
+func (s *Scan) start() error {
+	var err error
+	if s.tasks, err = s.cfg.Plan(s.ctx); err != nil {
+		return err
+	}
+	mapping, err := s.cfg.Table.NameMapping()
+	if err != nil {
+		mapping = nil // its error belongs to the files that need it
+	}
+	s.resolver = deletes.NewResolver(deletes.Config{
+		FS: s.cfg.FS, Pool: s.cfg.Pool, Alloc: s.cfg.Alloc, Table: s.cfg.Table, NameMapping: mapping, Workers: s.cfg.Workers,
+		Open: func(ctx context.Context, f *plan.File) (deletes.DeleteFile, error) { return s.open(ctx, f) },
+	})
+	s.queued = s.cfg.Pool.Reserve("queued batches")
+	s.jobs = task.NewOrdered(s.ctx, task.OrderedConfig[arrow.RecordBatch]{
+		Name: "scan", Workers: s.cfg.Workers,
+		Queued: s.queued, QueueLimit: s.cfg.Pool.Limit() / 4,
+		Size: recordBytes, Drop: func(r arrow.RecordBatch) { r.Release() },
+		NextJob: s.nextJob,
+	})
+	return nil
+}
+
+func (s *Scan) open(ctx context.Context, f *plan.File) (datafile.File, error) {
+	return datafile.Open(ctx, f.Path, f.Format, datafile.Options{
+		FS: s.cfg.FS, Alloc: s.cfg.Alloc, Pool: s.cfg.Pool, BatchRows: s.cfg.BatchRows, Host: s.cfg.Host,
+	})
+}
+
+// nextJob hands out the parts of one task after the other.
+func (s *Scan) nextJob(ctx context.Context) (task.Job[arrow.RecordBatch], error) {
+	if len(s.parts) == 0 {
+		t, err := s.tasks.Next(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if s.parts, err = s.split(ctx, t); err != nil {
+			return nil, err
+		}
+	}
+	next := s.parts[0]
+	s.parts = s.parts[1:]
+	return next.run, nil
+}
+
+// split cuts a large file into parts of whole row groups. The file is opened
+// here then, and shared by the parts.
+func (s *Scan) split(ctx context.Context, t *plan.Task) ([]*part, error) {
+	if t.Data.Size < splitSize || s.cfg.Workers == 1 {
+		return []*part{{scan: s, task: t}}, nil
+	}
+	file, err := s.open(ctx, t.Data)
+	if err != nil {
+		return nil, err
+	}
+	shared := &sharedFile{File: file}
+	splitter, ok := file.(datafile.Splitter)
+	if !ok {
+		return []*part{{scan: s, task: t, file: shared.retain()}}, nil
+	}
+	ranges := splitter.Parts()
+	parts := make([]*part, 0, len(ranges))
+	for _, r := range ranges {
+		parts = append(parts, &part{scan: s, task: t, file: shared.retain(), ranges: []batch.Range{r}})
+	}
+	if len(parts) == 0 { // no rows
+		parts = append(parts, &part{scan: s, task: t, file: shared.retain()})
+	}
+	return parts, nil
+}
+
+// Next implements batch.Stream. An error of ctx itself ends the wait only.
+func (s *Scan) Next(ctx context.Context) (arrow.RecordBatch, error) {
+	if s.err != nil {
+		return nil, s.err
+	}
+	record, err := s.next(ctx)
+	if err != nil && (ctx.Err() == nil || err != context.Cause(ctx)) {
+		s.err = err
+	}
+	return record, err
+}
+
+func (s *Scan) next(ctx context.Context) (arrow.RecordBatch, error) {
+	if s.left <= 0 {
+		return nil, io.EOF
+	}
+	if s.jobs == nil {
+		if err := s.start(); err != nil {
+			return nil, err
+		}
+	}
+	record, err := s.jobs.Next(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if record.NumRows() > s.left {
+		whole := record
+		record = whole.NewSlice(0, s.left)
+		whole.Release()
+	}
+	if s.left -= record.NumRows(); s.left == 0 {
+		// Nothing more will be asked for: stop the workers now.
+		if err := s.jobs.Close(); err != nil {
+			record.Release()
+			return nil, err
+		}
+	}
+	return record, nil
+}
+
+// Close implements batch.Stream.
+func (s *Scan) Close() error {
+	if s.closed {
+		return nil
+	}
+	s.closed = true
+	var first error
+	keep := func(err error) {
+		if first == nil {
+			first = err
+		}
+	}
+	if s.jobs != nil {
+		keep(s.jobs.Close())
+		s.queued.Free()
+	}
+	for _, p := range s.parts {
+		keep(p.file.release())
+	}
+	s.parts = nil
+	if s.resolver != nil {
+		keep(s.resolver.Close())
+	}
+	if s.tasks != nil {
+		keep(s.tasks.Close())
+	}
+	return first
+}
