@@ -16,14 +16,15 @@ import (
 // batch.Stream whatever runs inside, counts, and can be ended by Engine.Close
 // while another goroutine is in Next.
 type stream struct {
-	engine *Engine
-	pool   *mem.Pool
-	cancel context.CancelCauseFunc // of the context that inner's goroutines run in
-	schema *arrow.Schema
+	engine  *Engine
+	pool    *mem.Pool
+	charged *mem.Reservation        // what lives as long as the stream
+	cancel  context.CancelCauseFunc // of the context that inner's goroutines run in
+	schema  *arrow.Schema
 
-	mu     sync.Mutex // held during Next and Close
-	inner  batch.Stream
-	err    error // sticky; io.EOF too
+	mu     sync.Mutex   // held during Next and Close
+	inner  batch.Stream // nil when opening failed
+	err    error        // sticky; io.EOF too
 	closed bool
 
 	stopMu  sync.Mutex
@@ -94,7 +95,11 @@ func (s *stream) Close() error {
 		return nil
 	}
 	s.closed = true
-	err := s.inner.Close()
+	var err error
+	if s.inner != nil {
+		err = s.inner.Close()
+	}
+	s.charged.Free()
 	s.engine.remove(s)
 	if poolErr := s.pool.Close(); err == nil {
 		err = poolErr

@@ -179,7 +179,7 @@ func (p *part) bind() ([]batch.Column, error) {
 // filterFields are the columns of the filter in the types of the scan's schema.
 func (p *part) filterFields() ([]iceberg.NestedField, error) {
 	var fields []iceberg.NestedField
-	for _, id := range p.scan.cfg.Filter.FieldIDs() {
+	for _, id := range p.task.Residual.FieldIDs() {
 		field, ok := p.scan.cfg.Schema.FindFieldByID(id)
 		if !ok {
 			return nil, errs.New(errs.Internal, "the filter uses field id %d, which its schema does not have", id)
@@ -297,7 +297,7 @@ func (p *part) read(ctx context.Context, rows batch.Range) (arrow.RecordBatch, e
 	}
 	if w.keep.Count() > 0 {
 		value := func(id int) (arrow.Array, error) { return w.leaf(ctx, p.filter, id) }
-		if err := cfg.Filter.Evaluate(cfg.Mode, w.n, value, &w.keep); err != nil {
+		if err := p.task.Residual.Evaluate(cfg.Mode, w.n, value, &w.keep); err != nil {
 			return nil, errs.Wrap(err, "filter", p.task.Data.Path)
 		}
 	}

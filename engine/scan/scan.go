@@ -48,7 +48,8 @@ type Tasks interface {
 // Config says what to scan and how. All fields are required unless they say
 // otherwise.
 type Config struct {
-	// Plan makes the tasks; it is called by the first Next. The scan closes them.
+	// Plan makes the tasks. It is called once, by the first job; the scan closes
+	// the result.
 	Plan  func(ctx context.Context) (Tasks, error)
 	Table *meta.Table
 	// Schema is what Filter is bound to.
@@ -116,12 +117,9 @@ func New(ctx context.Context, cfg Config) *Scan {
 // Schema implements batch.Stream.
 func (s *Scan) Schema() *arrow.Schema { return s.cfg.Selection.Schema }
 
-// start makes what Next draws from.
-func (s *Scan) start() error {
-	var err error
-	if s.tasks, err = s.cfg.Plan(s.ctx); err != nil {
-		return err
-	}
+// start makes what Next draws from. Planning is the first job's work, so that a
+// Next with a deadline need not wait for it.
+func (s *Scan) start() {
 	mapping, err := s.cfg.Table.NameMapping()
 	if err != nil {
 		mapping = nil // its error belongs to the files that need it
@@ -137,7 +135,6 @@ func (s *Scan) start() error {
 		Size: recordBytes, Drop: func(r arrow.RecordBatch) { r.Release() },
 		NextJob: s.nextJob,
 	})
-	return nil
 }
 
 func (s *Scan) open(ctx context.Context, f *plan.File) (datafile.File, error) {
@@ -148,6 +145,12 @@ func (s *Scan) open(ctx context.Context, f *plan.File) (datafile.File, error) {
 
 // nextJob hands out the parts of one task after the other.
 func (s *Scan) nextJob(ctx context.Context) (task.Job[arrow.RecordBatch], error) {
+	if s.tasks == nil {
+		var err error
+		if s.tasks, err = s.cfg.Plan(ctx); err != nil {
+			return nil, err
+		}
+	}
 	if len(s.parts) == 0 {
 		t, err := s.tasks.Next(ctx)
 		if err != nil {
@@ -205,9 +208,7 @@ func (s *Scan) next(ctx context.Context) (arrow.RecordBatch, error) {
 		return nil, io.EOF
 	}
 	if s.jobs == nil {
-		if err := s.start(); err != nil {
-			return nil, err
-		}
+		s.start()
 	}
 	record, err := s.jobs.Next(ctx)
 	if err != nil {
