@@ -1,21 +1,27 @@
 // Package deletes decides which rows of a data file are deleted.
 //
 //	task.Deletes
-//	 ├── deletion vector ────> bitmap of positions ─┐
-//	 ├── position-delete file > bitmap per data file ┼─> Set.Apply(window): clears deleted rows
-//	 └── equality-delete file > key table ──────────┘
-//	                            one per (scope, equality ids):
-//	                            key -> greatest data sequence number
+//	 ├── deletion vector ─────> bitmap of positions ─┐
+//	 ├── position-delete file ─> bitmap per data file ┼─> Set.Apply(window): clears deleted rows
+//	 └── equality-delete file ─> key table ───────────┘
+//	                             one per (scope, equality ids):
+//	                             key -> greatest data sequence number
 //
 // A Resolver lives as long as one scan. It reads each delete file once, when
-// the first task needs it, and shares what it read among all tasks. A Set is
-// the deletes of one task, applied window by window to the rows of its data
-// file: positions first, since they need no column, then one key table after
-// the other on the rows that are left.
+// the first task needs it, and shares what it read among all tasks; deletion
+// vectors and position-delete files of a single data file are freed with that
+// data file's Set.
+//
+// A key table holds every delete file of one scope (all data files, or those of
+// one partition of one spec) that any task has brought so far. That may be more
+// than one task was given, and does no harm: all of them apply to the scope,
+// and the sequence numbers decide row by row which delete is younger than the
+// data. Sets of equality ids are never merged.
 package deletes
 
 import (
 	"context"
+	"sync"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/memory"
@@ -26,6 +32,7 @@ import (
 	"github.com/icebergexec/icebergexec/engine/fileio"
 	"github.com/icebergexec/icebergexec/engine/mem"
 	"github.com/icebergexec/icebergexec/engine/plan"
+	"github.com/icebergexec/icebergexec/engine/task"
 )
 
 // Table is what delete resolution needs to know of a table's metadata.
@@ -34,6 +41,8 @@ type Table interface {
 	// columns included.
 	Field(id int) (iceberg.NestedField, bool)
 	SpecByID(id int) (*iceberg.PartitionSpec, bool)
+	// NameMapping gives field ids to columns of files that carry none.
+	NameMapping() (iceberg.NameMapping, error)
 }
 
 // DeleteFile is an open position- or equality-delete file.
@@ -52,52 +61,130 @@ type Config struct {
 	Pool  *mem.Pool
 	Alloc memory.Allocator
 	Table Table
-	// NameMapping gives field ids to columns of delete files that carry none.
-	NameMapping iceberg.NameMapping
 	// Open opens a position- or equality-delete file for reading.
 	Open func(ctx context.Context, f *plan.File) (DeleteFile, error)
-	// Workers is how many delete files are read at a time, at least 1.
+	// Workers is how many shared delete files are read at a time, at least 1.
 	Workers int
 }
 
 // Resolver reads the delete files of one scan. It is safe for concurrent use.
 type Resolver struct {
-	cfg Config
+	cfg   Config
+	group *task.Group
+	books *mem.Reservation // what is known of the delete files themselves
+
+	mu     sync.Mutex
+	files  map[string]*sharedFile // by path
+	queue  []*sharedFile          // not yet taken by a worker
+	active int                    // workers
+	tables map[string]*keyTable   // by scope and equality ids
+	closed bool
 }
+
+// fileCost is about what a sharedFile takes up beside its path.
+const fileCost = 256
 
 // NewResolver makes a resolver that has read nothing yet. The caller closes it.
-func NewResolver(cfg Config) *Resolver { return &Resolver{cfg: cfg} }
-
-// Close frees what was read, after every Set is closed. Idempotent.
-func (r *Resolver) Close() error { return nil }
-
-// ForTask reads what is not read yet of the task's delete files and returns
-// the rows that they delete. The caller closes the Set.
-func (r *Resolver) ForTask(_ context.Context, t *plan.Task) (*Set, error) {
-	if len(t.Deletes) > 0 {
-		return nil, errs.At(errs.Unsupported, "read", t.Deletes[0].Path, "delete files are not supported yet")
+func NewResolver(cfg Config) *Resolver {
+	return &Resolver{
+		cfg: cfg, group: task.NewGroup(context.Background()), books: cfg.Pool.Reserve("list of delete files"),
+		files: map[string]*sharedFile{}, tables: map[string]*keyTable{},
 	}
-	return &Set{}, nil
 }
 
-// Set is the deletes of one task. It is used by one goroutine at a time.
-type Set struct{}
-
-// Empty reports whether no row is deleted.
-func (s *Set) Empty() bool { return true }
-
-// Fields are the key columns, by field id and in the type of the newest
-// schema that has the id, that Apply may ask for.
-func (s *Set) Fields() []iceberg.NestedField { return nil }
-
-// Apply clears the deleted rows of a window from keep, whose bit 0 is the row
-// at window.Start. column returns the values of a key column for every row of
-// the window, kept or not: the leaf array, null where a parent struct is null;
-// it is called only when rows are left that a key may delete, at most once per
-// column, and keeps the ownership of the array.
-func (s *Set) Apply(_ context.Context, _ batch.Range, _ func(fieldID int) (arrow.Array, error), _ *batch.Mask) error {
+// Close stops what is being read and frees what was read, after every Set is
+// closed. Idempotent.
+func (r *Resolver) Close() error {
+	r.mu.Lock()
+	r.closed = true
+	r.mu.Unlock()
+	r.group.Cancel()
+	_ = r.group.Wait() // whoever waited for the file has got the error
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, f := range r.files {
+		f.positions.free()
+	}
+	for _, t := range r.tables {
+		t.free()
+	}
+	r.files, r.tables = nil, nil
+	r.books.Free()
 	return nil
 }
 
-// Close gives back what only this task needed. Idempotent.
-func (s *Set) Close() {}
+// ForTask reads what is not read yet of the task's delete files and returns
+// the rows that they delete. The caller closes the Set.
+func (r *Resolver) ForTask(ctx context.Context, t *plan.Task) (*Set, error) {
+	s := &Set{sequence: t.Data.DataSequence}
+	if err := r.fill(ctx, s, t); err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (r *Resolver) fill(ctx context.Context, s *Set, t *plan.Task) error {
+	var vector *plan.File
+	var positions, equality []*plan.File
+	for _, f := range t.Deletes {
+		switch {
+		case f.IsDV():
+			if vector != nil {
+				return errs.At(errs.Corrupt, "read", t.Data.Path, "the data file has two deletion vectors, in %s and %s", vector.Path, f.Path)
+			}
+			vector = f
+		case f.Content == plan.PositionDeletes:
+			positions = append(positions, f)
+		case f.Content == plan.EqualityDeletes:
+			equality = append(equality, f)
+		default:
+			return errs.At(errs.Internal, "read", f.Path, "a file of content %q is listed as delete file", f.Content)
+		}
+	}
+	if vector != nil {
+		positions = nil // a deletion vector stands for all position deletes before it
+	}
+	// The shared files first: they are read in the background meanwhile.
+	var shared, own []*plan.File
+	for _, f := range positions {
+		if onlyFor(f, t.Data.Path) {
+			own = append(own, f)
+		} else {
+			shared = append(shared, f)
+		}
+	}
+	files, tables, err := r.start(shared, equality)
+	if err != nil {
+		return err
+	}
+	for table, n := range tables {
+		table.expect(n)
+	}
+	if vector != nil {
+		p, err := r.readVector(ctx, vector, t.Data.Path)
+		if err != nil {
+			return err
+		}
+		s.addOwn(p, t.Data.Path)
+	}
+	for _, f := range own {
+		p, err := r.readPositions(ctx, f, t.Data.Path)
+		if err != nil {
+			return err
+		}
+		s.addOwn(p, t.Data.Path)
+	}
+	for _, f := range files {
+		if err := f.wait(ctx); err != nil {
+			return err
+		}
+		s.addPositions(f.positions, t.Data.Path)
+	}
+	for _, f := range files {
+		if f.table != nil {
+			s.addTable(f.table)
+		}
+	}
+	return nil
+}

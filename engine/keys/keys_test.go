@@ -360,7 +360,7 @@ func checkTable(t *testing.T, r *rand.Rand, ms []model) {
 			t.Fatal(err)
 		}
 		if r.IntN(2) == 0 {
-			if err := table.Reserve(len(k.keys)); err != nil {
+			if err := table.Reserve(int64(len(k.keys))); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -70,9 +70,10 @@ func (r *Rows) Len() int { return r.n }
 
 // block is the workspace for up to blockRows rows.
 type block struct {
-	n      int
-	hash   [blockRows]uint64
-	column []blockColumn
+	n    int
+	hash [blockRows]uint64
+	// column is the part of buffers that the rows at hand need.
+	column, buffers []blockColumn
 	// nullColumns has a bit for each null column of a row; valid if hasNulls.
 	// Kept only for keys held as words, which have at most two columns.
 	nullColumns [blockRows]uint8
@@ -89,9 +90,10 @@ type blockColumn struct {
 // load brings rows [start, start+n) into the block and hashes them.
 func (r *Rows) load(b *block, start, n int) error {
 	b.n, b.hasNulls = n, false
-	if b.column == nil {
-		b.column = make([]blockColumn, len(r.columns))
+	for len(b.buffers) < len(r.columns) {
+		b.buffers = append(b.buffers, blockColumn{})
 	}
+	b.column = b.buffers[:len(r.columns)]
 	hash := b.hash[:n]
 	for j := range hash {
 		hash[j] = r.layout.seed
@@ -201,7 +203,7 @@ func (bc *blockColumn) hashWordPairs(c *column, hash []uint64, start int) error 
 // fill loads the words of n rows, nullWord for nulls.
 func (bc *blockColumn) fill(c *column, start, n, width int) ([]uint64, error) {
 	if bc.wordBuffer == nil {
-		bc.wordBuffer = make([]uint64, blockRows*width)
+		bc.wordBuffer = make([]uint64, 2*blockRows)
 	}
 	words, err := c.words(bc.wordBuffer[:n*width], start, n)
 	if err != nil {
@@ -341,8 +343,8 @@ func (r *Rows) Encode(w *Workspace, use func(row int, key []byte, hash uint64) e
 	return nil
 }
 
-// Workspace is the memory that one goroutine needs to work with keys of one
-// layout. Its size is bounded by the block, about 50 KiB, and the longest key.
+// Workspace is the memory that one goroutine needs to work with keys. It is
+// about 12 KiB, 16 KiB for each column of the widest key, and the longest key.
 type Workspace struct {
 	block     block
 	key       []byte

@@ -100,30 +100,19 @@ func freeSlice[T any](alloc memory.Allocator, charge *mem.Reservation, s []T) {
 	charge.Shrink(int64(size))
 }
 
-// Reserve makes room for n more keys. It fails with MemoryLimit, and changes
-// nothing then.
-func (t *Table) Reserve(n int) error {
-	need := uint64(t.n+n)*loadDenominator/loadNumerator + 1
+// Reserve makes room for n more keys, growing by at least half so that many
+// calls cost no more than one. It fails with MemoryLimit, and changes nothing then.
+func (t *Table) Reserve(n int64) error {
+	need := uint64(t.n) + uint64(min(n, 1<<40))
+	need = need*loadDenominator/loadNumerator + 1
 	if need <= t.slots {
 		return nil
 	}
-	return t.resize(max(need, minSlots))
-}
-
-// room makes sure that n more keys fit, growing geometrically.
-func (t *Table) room(n int) error {
-	need := uint64(t.n+n)*loadDenominator/loadNumerator + 1
-	if need <= t.slots {
-		return nil
+	err := t.resize(max(need, t.slots+t.slots/2, minSlots))
+	if t.slots > 0 && errs.CodeOf(err) == errs.MemoryLimit {
+		return t.resize(max(need, t.slots+t.slots/8)) // what is left may still do for a while
 	}
-	if t.n == 0 {
-		return t.resize(max(need, minSlots))
-	}
-	err := t.resize(max(need, 2*t.slots, minSlots))
-	if err == nil || errs.CodeOf(err) != errs.MemoryLimit {
-		return err
-	}
-	return t.resize(max(need, t.slots+t.slots/8)) // what is left may still do for a while
+	return err
 }
 
 func (t *Table) resize(slots uint64) (err error) {
@@ -223,7 +212,7 @@ func (t *Table) Add(w *Workspace, rows *Rows, sequence int64) (added int, err er
 	b := &w.block
 	for start := 0; start < rows.n; start += blockRows {
 		n := min(blockRows, rows.n-start)
-		if err := t.room(n); err != nil {
+		if err := t.Reserve(int64(n)); err != nil {
 			return start, err
 		}
 		if err := rows.load(b, start, n); err != nil {
@@ -252,7 +241,7 @@ func (t *Table) AddEncoded(key []byte, sequence int64) error {
 	if !ok {
 		return errs.New(errs.Corrupt, "a key is not encoded as its columns require")
 	}
-	if err := t.room(1); err != nil {
+	if err := t.Reserve(1); err != nil {
 		return err
 	}
 	if t.layout.words > 0 {

@@ -120,12 +120,8 @@ func (s *Scan) Schema() *arrow.Schema { return s.cfg.Selection.Schema }
 // start makes what Next draws from. Planning is the first job's work, so that a
 // Next with a deadline need not wait for it.
 func (s *Scan) start() {
-	mapping, err := s.cfg.Table.NameMapping()
-	if err != nil {
-		mapping = nil // its error belongs to the files that need it
-	}
 	s.resolver = deletes.NewResolver(deletes.Config{
-		FS: s.cfg.FS, Pool: s.cfg.Pool, Alloc: s.cfg.Alloc, Table: s.cfg.Table, NameMapping: mapping, Workers: s.cfg.Workers,
+		FS: s.cfg.FS, Pool: s.cfg.Pool, Alloc: s.cfg.Alloc, Table: s.cfg.Table, Workers: s.cfg.Workers,
 		Open: func(ctx context.Context, f *plan.File) (deletes.DeleteFile, error) { return s.open(ctx, f) },
 	})
 	s.queued = s.cfg.Pool.Reserve("queued batches")

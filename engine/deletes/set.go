@@ -1,0 +1,119 @@
+package deletes
+
+import (
+	"context"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/iceberg-go"
+
+	"github.com/icebergexec/icebergexec/engine/batch"
+	"github.com/icebergexec/icebergexec/engine/keys"
+)
+
+// Set is the deletes of one task. It is used by one goroutine at a time.
+type Set struct {
+	sequence int64 // the data file's data sequence number
+	own      []positionIndex
+	cursors  []*cursor
+	tables   []lookup
+	fields   []iceberg.NestedField
+
+	workspace keys.Workspace
+	arrays    []arrow.Array
+}
+
+// lookup is one key table with the rows to look up in it.
+type lookup struct {
+	table *keyTable
+	rows  *keys.Rows
+}
+
+func (s *Set) addOwn(p positionIndex, path string) {
+	s.own = append(s.own, p)
+	s.addPositions(p, path)
+}
+
+func (s *Set) addPositions(p positionIndex, path string) {
+	if set := p.byPath[path]; set != nil && !set.bitmap.IsEmpty() {
+		s.cursors = append(s.cursors, &cursor{bitmap: set.bitmap})
+	}
+}
+
+func (s *Set) addTable(t *keyTable) {
+	for _, l := range s.tables {
+		if l.table == t {
+			return
+		}
+	}
+	t.mu.RLock()
+	empty := t.table.Len() == 0
+	t.mu.RUnlock()
+	if empty {
+		return
+	}
+	s.tables = append(s.tables, lookup{table: t, rows: t.layout.NewRows()})
+	for _, field := range t.layout.Fields() {
+		known := false
+		for _, f := range s.fields {
+			known = known || f.ID == field.ID
+		}
+		if !known {
+			s.fields = append(s.fields, field)
+		}
+	}
+}
+
+// Empty reports whether no row is deleted.
+func (s *Set) Empty() bool { return len(s.cursors) == 0 && len(s.tables) == 0 }
+
+// Fields are the key columns, by field id and in the type of the newest
+// schema that has the id, that Apply may ask for.
+func (s *Set) Fields() []iceberg.NestedField { return s.fields }
+
+// Apply clears the deleted rows of a window from keep, whose bit 0 is the row
+// at window.Start. column returns the values of a key column for every row of
+// the window, kept or not: the leaf array, null where a parent struct is null;
+// it is called only when rows are left that a key may delete, and keeps the
+// ownership of the array. It may be called again for the same column.
+func (s *Set) Apply(ctx context.Context, window batch.Range, column func(fieldID int) (arrow.Array, error), keep *batch.Mask) error {
+	for _, c := range s.cursors {
+		c.clear(window, keep)
+	}
+	for _, l := range s.tables {
+		if keep.Count() == 0 {
+			return nil
+		}
+		if err := context.Cause(ctx); err != nil {
+			return err
+		}
+		if err := s.exclude(l, column, keep); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Set) exclude(l lookup, column func(fieldID int) (arrow.Array, error), keep *batch.Mask) error {
+	s.arrays = s.arrays[:0]
+	for _, field := range l.table.layout.Fields() {
+		array, err := column(field.ID)
+		if err != nil {
+			return err
+		}
+		s.arrays = append(s.arrays, array)
+	}
+	if err := l.rows.Bind(s.arrays); err != nil {
+		return err
+	}
+	l.table.mu.RLock()
+	defer l.table.mu.RUnlock()
+	return l.table.table.Exclude(&s.workspace, l.rows, s.sequence, keep)
+}
+
+// Close gives back what only this task needed. Idempotent.
+func (s *Set) Close() {
+	for i := range s.own {
+		s.own[i].free()
+	}
+	s.own, s.cursors, s.tables, s.arrays = nil, nil, nil, nil
+}
