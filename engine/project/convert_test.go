@@ -13,7 +13,9 @@ import (
 
 // TestForms reads the same types in the other Arrow forms that files have.
 func TestForms(t *testing.T) {
-	ts := func(unit arrow.TimeUnit, zone string) arrow.DataType { return &arrow.TimestampType{Unit: unit, TimeZone: zone} }
+	ts := func(unit arrow.TimeUnit, zone string) arrow.DataType {
+		return &arrow.TimestampType{Unit: unit, TimeZone: zone}
+	}
 	for _, test := range []struct {
 		file   arrow.DataType
 		want   iceberg.Type

@@ -195,7 +195,7 @@ func (s *fileSchema) find(siblings []*fileNode, id int) (*fileNode, error) {
 	return nil, nil
 }
 
-// selectAll marks every leaf below n.
+// selectLeaf marks a leaf to be read.
 func (n *fileNode) selectLeaf() { n.schema.selected[n.firstLeaf] = true }
 
 // selectAny makes sure that at least one leaf below n is read, since the array
