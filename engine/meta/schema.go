@@ -49,11 +49,10 @@ func parseSchema(raw []byte) (*iceberg.Schema, error) {
 	if err != nil {
 		return nil, fmt.Errorf("schema %d: %w", doc.ID, err)
 	}
-	s := iceberg.NewSchemaWithIdentifiers(doc.ID, doc.IdentifierIDs, fields...)
-	if err := checkUniqueIDs(s); err != nil {
+	if err := checkUniqueIDs(fields); err != nil { // NewSchema would panic
 		return nil, fmt.Errorf("schema %d: %w", doc.ID, err)
 	}
-	return s, nil
+	return iceberg.NewSchemaWithIdentifiers(doc.ID, doc.IdentifierIDs, fields...), nil
 }
 
 func parseFields(raw []rawField) ([]iceberg.NestedField, error) {
@@ -148,7 +147,7 @@ func parsePrimitive(name json.RawMessage) (iceberg.Type, error) {
 	return f.Type, nil
 }
 
-func checkUniqueIDs(s *iceberg.Schema) error {
+func checkUniqueIDs(fields []iceberg.NestedField) error {
 	seen := map[int]string{}
 	var walk func(fields []iceberg.NestedField) error
 	walk = func(fields []iceberg.NestedField) error {
@@ -165,7 +164,7 @@ func checkUniqueIDs(s *iceberg.Schema) error {
 		}
 		return nil
 	}
-	return walk(s.Fields())
+	return walk(fields)
 }
 
 // parseDefault reads a default value in Iceberg's JSON single-value form; nil
