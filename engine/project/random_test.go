@@ -13,8 +13,6 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/decimal128"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/apache/iceberg-go"
-
-	"github.com/icebergexec/icebergexec/engine/batch"
 )
 
 // TestRandomEvolution evolves random schemas at random and compares the
@@ -347,12 +345,6 @@ func evolveAndCompare(t *testing.T, e *evolver) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mask := batch.NewMask(len(rows), false)
-	for i := range rows {
-		if e.IntN(2) == 0 {
-			mask.Set(i)
-		}
-	}
 	for i, f := range wanted {
 		expect := make([]string, len(rows))
 		for r, row := range rows {
@@ -369,7 +361,6 @@ func evolveAndCompare(t *testing.T, e *evolver) {
 	for i, c := range p.Columns() {
 		in := readColumn(t, file, c)
 		defer in.Release()
-		checkFilter(t, alloc, in, mask)
 		for k, f := range fields {
 			if p.LeafColumn(f.ID) == i {
 				checkLeaf(t, alloc, p, extra[k], written, rows, in)
@@ -444,22 +435,4 @@ func structLeaves(fields, parents []iceberg.NestedField) [][]iceberg.NestedField
 		}
 	}
 	return leaves
-}
-
-func checkFilter(t *testing.T, alloc memory.Allocator, in arrow.Array, mask *batch.Mask) {
-	t.Helper()
-	out, err := Filter(alloc, in, mask)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer out.Release()
-	var expect []string
-	for i := range in.Len() {
-		if mask.Get(i) {
-			expect = append(expect, renderValue(in, i))
-		}
-	}
-	if got, want := render(out), "["+strings.Join(expect, ",")+"]"; got != want {
-		t.Errorf("filtered %s\n got %s\nwant %s", in.DataType(), got, want)
-	}
 }
