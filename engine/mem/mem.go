@@ -84,14 +84,22 @@ func (p *Pool) Close() error {
 		return nil
 	}
 	err := errs.New(errs.Internal, "memory pool %q closed with %d bytes reserved (%s)", p.name, p.used, p.consumersLocked(3))
+	for q := p.parent; q != nil; q = q.parent {
+		q.used -= p.used
+	}
+	p.endLocked()
+	return err
+}
+
+// endLocked makes what is left under p give nothing back any more.
+func (p *Pool) endLocked() {
+	p.used = 0
 	for r := range p.reservations {
 		r.closed = true
 	}
-	leaked := p.used
-	for q := p; q != nil; q = q.parent {
-		q.used -= leaked
+	for c := range p.children {
+		c.endLocked()
 	}
-	return err
 }
 
 // Used and Peak are the bytes reserved under p now and at most so far.
@@ -203,10 +211,11 @@ func (r *Reservation) TryGrow(n int64) error {
 	p := r.pool
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	r.checkLocked(n)
 	if full := p.growLocked(n); full != nil {
 		return &errs.Error{
 			Code: errs.MemoryLimit,
-			Msg: fmt.Sprintf("%s needs %s more but %s of the %s memory limit of %s is in use (%s); raise memory_limit",
+			Msg: fmt.Sprintf("%s needs %s more but %s of the %s memory limit of the %s is in use (%s); raise memory_limit",
 				r.purpose, FormatBytes(n), FormatBytes(full.used), FormatBytes(full.limit), full.name, full.consumersLocked(3)),
 			Detail: map[string]any{
 				"purpose": string(r.purpose), "needed_bytes": n, "used_bytes": full.used, "limit_bytes": full.limit, "option": "memory_limit",
@@ -223,8 +232,16 @@ func (r *Reservation) TryGrow(n int64) error {
 func (r *Reservation) ForceGrow(n int64) {
 	r.pool.mu.Lock()
 	defer r.pool.mu.Unlock()
+	r.checkLocked(n)
 	r.pool.chargeLocked(n)
 	r.size += n
+}
+
+// checkLocked catches charges that nobody would ever give back.
+func (r *Reservation) checkLocked(n int64) {
+	if r.closed || n < 0 {
+		panic(fmt.Sprintf("mem: %s grows by %d bytes (ended: %t)", r.purpose, n, r.closed))
+	}
 }
 
 // Resize grows or shrinks the reservation to exactly n bytes.
@@ -248,7 +265,7 @@ func (r *Reservation) shrinkLocked(n int64) {
 	if r.closed {
 		return
 	}
-	if n > r.size {
+	if n > r.size || n < 0 {
 		panic(fmt.Sprintf("mem: %s gives back %d of %d bytes", r.purpose, n, r.size))
 	}
 	r.size -= n
@@ -263,7 +280,7 @@ func (r *Reservation) Split(n int64) *Reservation {
 	p := r.pool
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if n > r.size {
+	if n > r.size || n < 0 || r.closed {
 		panic(fmt.Sprintf("mem: %s splits %d of %d bytes", r.purpose, n, r.size))
 	}
 	r.size -= n

@@ -33,8 +33,14 @@ type OrderedConfig[T any] struct {
 	NextJob func(ctx context.Context) (Job[T], error)
 }
 
+// maxStarted bounds the jobs that have started and whose items are not all
+// taken: finished jobs without items cost no queued bytes, and a slow job may
+// have any number of them behind it.
+const maxStarted = 1024
+
 // Ordered runs jobs on several workers and yields their items in job order,
-// holding a bounded number of bytes.
+// holding a bounded number of bytes. Errors come in job order too: what a
+// consumer sees does not depend on how far the workers are ahead.
 type Ordered[T any] struct {
 	cfg   OrderedConfig[T]
 	group *Group
@@ -43,8 +49,8 @@ type Ordered[T any] struct {
 	changed *sync.Cond
 	slots   []*slot[T] // started jobs whose items are not all taken, in order
 	queued  int64
-	noMore  bool // NextJob has returned io.EOF
-	err     error
+	noMore  bool  // no job will be started any more
+	err     error // what Next has returned; sticky
 	closed  bool
 }
 
@@ -53,6 +59,7 @@ type slot[T any] struct {
 	items []T
 	sizes []int64
 	done  bool
+	err   error // how the job ended
 }
 
 // NewOrdered starts the workers. The caller closes the result.
@@ -60,18 +67,15 @@ func NewOrdered[T any](ctx context.Context, cfg OrderedConfig[T]) *Ordered[T] {
 	o := &Ordered[T]{cfg: cfg, group: NewGroup(ctx)}
 	o.changed = sync.NewCond(&o.mu)
 	// A context cannot wake a sync.Cond; this callback can. It only signals.
-	stop := context.AfterFunc(o.group.ctx, func() { o.mu.Lock(); defer o.mu.Unlock(); o.changed.Broadcast() })
+	stop := context.AfterFunc(o.group.ctx, o.wake)
 	var nextJob sync.Mutex
 	var running sync.WaitGroup
 	running.Add(cfg.Workers)
 	for range cfg.Workers {
 		o.group.Go(cfg.Name, func(ctx context.Context) error {
 			defer running.Done()
-			err := o.work(ctx, &nextJob)
-			if err != nil {
-				o.fail(err)
-			}
-			return err
+			o.work(ctx, &nextJob)
+			return nil
 		})
 	}
 	o.group.Go(cfg.Name, func(context.Context) error {
@@ -82,56 +86,70 @@ func NewOrdered[T any](ctx context.Context, cfg OrderedConfig[T]) *Ordered[T] {
 	return o
 }
 
-// work takes jobs until there are none.
-func (o *Ordered[T]) work(ctx context.Context, nextJob *sync.Mutex) error {
+func (o *Ordered[T]) wake() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.changed.Broadcast()
+}
+
+// work takes jobs until there are none, or one has failed.
+func (o *Ordered[T]) work(ctx context.Context, nextJob *sync.Mutex) {
 	for {
-		job, s, err := o.start(ctx, nextJob)
-		if err == io.EOF {
-			return nil
+		job, s := o.start(ctx, nextJob)
+		if job == nil {
+			return
 		}
-		if err != nil {
-			return err
-		}
-		err = Call(o.cfg.Name, func() error {
+		err := Call(o.cfg.Name, func() error {
 			return job(ctx, func(item T) error { return o.put(ctx, s, item) })
 		})
-		if err != nil {
-			return err // the slot stays open: Next must not pass it before it sees the error
-		}
 		o.mu.Lock()
-		s.done = true
+		s.done, s.err = true, err
+		o.noMore = o.noMore || err != nil
 		o.changed.Broadcast()
 		o.mu.Unlock()
 	}
 }
 
-// start takes the next job and gives it its place in the order.
-func (o *Ordered[T]) start(ctx context.Context, nextJob *sync.Mutex) (Job[T], *slot[T], error) {
+// start takes the next job and gives it its place in the order; nil when there
+// is none. An error of NextJob takes a place too.
+func (o *Ordered[T]) start(ctx context.Context, nextJob *sync.Mutex) (Job[T], *slot[T]) {
 	nextJob.Lock()
 	defer nextJob.Unlock()
-	if err := ctx.Err(); err != nil {
-		return nil, nil, context.Cause(ctx)
-	}
-	o.mu.Lock()
-	ended := o.noMore
-	o.mu.Unlock()
-	if ended {
-		return nil, nil, io.EOF
+	if !o.mayStart(ctx) {
+		return nil, nil
 	}
 	var job Job[T]
 	err := Call(o.cfg.Name, func() (err error) { job, err = o.cfg.NextJob(ctx); return err })
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if err != nil {
-		if err == io.EOF {
-			o.noMore = true
-			o.changed.Broadcast()
-		}
-		return nil, nil, err
+	defer o.changed.Broadcast()
+	if err == io.EOF {
+		o.noMore = true
+		return nil, nil
 	}
 	s := &slot[T]{}
 	o.slots = append(o.slots, s)
-	return job, s, nil
+	if err != nil {
+		o.noMore = true
+		s.done, s.err = true, err
+		return nil, nil
+	}
+	return job, s
+}
+
+// mayStart waits until another job may start; false when none will.
+func (o *Ordered[T]) mayStart(ctx context.Context) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for {
+		if o.noMore || ctx.Err() != nil {
+			return false
+		}
+		if len(o.slots) < maxStarted {
+			return true
+		}
+		o.changed.Wait()
+	}
 }
 
 // put queues an item, waiting for room.
@@ -161,21 +179,12 @@ func (o *Ordered[T]) put(ctx context.Context, s *slot[T], item T) error {
 	return nil
 }
 
-func (o *Ordered[T]) fail(err error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.err == nil {
-		o.err = err
-	}
-	o.changed.Broadcast()
-}
-
-// Next returns the next item in order, io.EOF after the last, or the first
-// error of any job or of NextJob. Items of earlier jobs may be lost to an
-// error of a later one. The caller owns the item.
+// Next returns the next item in order, io.EOF after the last, or the error of
+// the job whose turn it is. The caller owns the item. An item that is there
+// comes even when ctx has ended.
 func (o *Ordered[T]) Next(ctx context.Context) (T, error) {
 	var none T
-	stop := context.AfterFunc(ctx, func() { o.mu.Lock(); defer o.mu.Unlock(); o.changed.Broadcast() })
+	stop := context.AfterFunc(ctx, o.wake)
 	defer stop()
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -185,23 +194,32 @@ func (o *Ordered[T]) Next(ctx context.Context) (T, error) {
 			return none, o.err
 		case o.closed:
 			return none, errs.New(errs.Cancelled, "the stream is closed")
-		case ctx.Err() != nil:
-			return none, context.Cause(ctx)
+		case o.group.ctx.Err() != nil:
+			o.err = context.Cause(o.group.ctx)
+			return none, o.err
 		}
 		if len(o.slots) > 0 {
 			head := o.slots[0]
 			if len(head.items) > 0 {
 				return o.takeLocked(head), nil
 			}
+			if head.err != nil {
+				o.err = head.err
+				o.group.Cancel()
+				return none, o.err
+			}
 			if head.done {
+				o.slots[0] = nil
 				o.slots = o.slots[1:]
 				o.changed.Broadcast() // the next job's turn
 				continue
 			}
 		} else if o.noMore {
-			return none, io.EOF
-		} else if cause := context.Cause(o.group.ctx); cause != nil {
-			return none, cause
+			o.err = io.EOF
+			return none, o.err
+		}
+		if ctx.Err() != nil {
+			return none, context.Cause(ctx)
 		}
 		o.changed.Wait()
 	}
@@ -209,6 +227,8 @@ func (o *Ordered[T]) Next(ctx context.Context) (T, error) {
 
 func (o *Ordered[T]) takeLocked(s *slot[T]) T {
 	item, size := s.items[0], s.sizes[0]
+	var none T
+	s.items[0] = none // a queued item must not stay reachable through the array
 	s.items, s.sizes = s.items[1:], s.sizes[1:]
 	o.queued -= size
 	o.cfg.Queued.Shrink(size)
@@ -222,7 +242,7 @@ func (o *Ordered[T]) Close() error {
 	o.closed = true
 	o.mu.Unlock()
 	o.group.Cancel()
-	_ = o.group.Wait() // the error was or would have been Next's
+	_ = o.group.Wait() // jobs leave their errors in their slots
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, s := range o.slots {
