@@ -40,6 +40,7 @@ type Table interface {
 	// Field finds a column by id in the newest schema that has it, dropped
 	// columns included.
 	Field(id int) (iceberg.NestedField, bool)
+	CurrentSchema() *iceberg.Schema
 	SpecByID(id int) (*iceberg.PartitionSpec, bool)
 	// NameMapping gives field ids to columns of files that carry none.
 	NameMapping() (iceberg.NameMapping, error)
@@ -78,6 +79,8 @@ type Resolver struct {
 	queue  []*sharedFile          // not yet taken by a worker
 	active int                    // workers
 	tables map[string]*keyTable   // by scope and equality ids
+	own    map[*plan.Task]*ownDeletes
+	latest *ownDeletes
 	closed bool
 }
 
@@ -88,7 +91,7 @@ const fileCost = 256
 func NewResolver(cfg Config) *Resolver {
 	return &Resolver{
 		cfg: cfg, group: task.NewGroup(context.Background()), books: cfg.Pool.Reserve("list of delete files"),
-		files: map[string]*sharedFile{}, tables: map[string]*keyTable{},
+		files: map[string]*sharedFile{}, tables: map[string]*keyTable{}, own: map[*plan.Task]*ownDeletes{},
 	}
 }
 
@@ -102,6 +105,7 @@ func (r *Resolver) Close() error {
 	_ = r.group.Wait() // whoever waited for the file has got the error
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.dropLatestLocked()
 	for _, f := range r.files {
 		f.positions.free()
 	}
@@ -116,7 +120,7 @@ func (r *Resolver) Close() error {
 // ForTask reads what is not read yet of the task's delete files and returns
 // the rows that they delete. The caller closes the Set.
 func (r *Resolver) ForTask(ctx context.Context, t *plan.Task) (*Set, error) {
-	s := &Set{sequence: t.Data.DataSequence}
+	s := &Set{resolver: r, sequence: t.Data.DataSequence}
 	if err := r.fill(ctx, s, t); err != nil {
 		s.Close()
 		return nil, err
@@ -161,19 +165,15 @@ func (r *Resolver) fill(ctx context.Context, s *Set, t *plan.Task) error {
 	for table, n := range tables {
 		table.expect(n)
 	}
-	if vector != nil {
-		p, err := r.readVector(ctx, vector, t.Data.Path)
+	if vector != nil || len(own) > 0 {
+		o, err := r.acquireOwn(ctx, t, vector, own)
 		if err != nil {
 			return err
 		}
-		s.addOwn(p, t.Data.Path)
-	}
-	for _, f := range own {
-		p, err := r.readPositions(ctx, f, t.Data.Path)
-		if err != nil {
-			return err
+		s.own = o
+		for _, index := range o.indexes {
+			s.addPositions(index, t.Data.Path)
 		}
-		s.addOwn(p, t.Data.Path)
 	}
 	for _, f := range files {
 		if err := f.wait(ctx); err != nil {

@@ -19,6 +19,9 @@ import (
 // keyTable holds the keys of all delete files of one scope and one set of
 // equality ids. Files are added while other tasks look rows up.
 type keyTable struct {
+	// fields are the key columns as a data file may have them: absent, with a
+	// default. Those of the layout are as a delete file must have them.
+	fields []iceberg.NestedField
 	layout *keys.Layout
 	charge *mem.Reservation
 
@@ -52,26 +55,30 @@ func (r *Resolver) tableLocked(f *plan.File) (*keyTable, error) {
 	if t := r.tables[name]; t != nil {
 		return t, nil
 	}
-	var fields []iceberg.NestedField
+	var fields, present []iceberg.NestedField
 	for _, id := range ids {
 		field, ok := r.cfg.Table.Field(id)
 		if !ok {
 			return nil, errs.At(errs.Corrupt, "read", f.Path, "the equality-delete file has key column %d, which no schema of the table has", id)
 		}
-		field.Required, field.InitialDefault = false, nil // a delete file must have its key columns
+		if _, ok := r.cfg.Table.CurrentSchema().FindFieldByID(id); !ok {
+			field.Required = false // files written since the column was dropped lack it
+		}
 		fields = append(fields, field)
+		field.Required, field.InitialDefault = false, nil
+		present = append(present, field)
 	}
 	if len(fields) == 0 {
 		return nil, errs.At(errs.Corrupt, "read", f.Path, "the equality-delete file has no equality ids")
 	}
-	layout, err := keys.NewLayout(fields)
+	layout, err := keys.NewLayout(present)
 	if err != nil {
 		return nil, errs.Wrap(err, "read", f.Path)
 	}
 	if err := r.books.TryGrow(fileCost + int64(len(name))); err != nil {
 		return nil, err
 	}
-	t := &keyTable{layout: layout, charge: r.cfg.Pool.Reserve("equality-delete keys")}
+	t := &keyTable{fields: fields, layout: layout, charge: r.cfg.Pool.Reserve("equality-delete keys")}
 	t.table = keys.NewTable(layout, r.cfg.Alloc, t.charge)
 	r.tables[name] = t
 	return t, nil

@@ -12,8 +12,9 @@ import (
 
 // Set is the deletes of one task. It is used by one goroutine at a time.
 type Set struct {
-	sequence int64 // the data file's data sequence number
-	own      []positionIndex
+	resolver *Resolver
+	sequence int64       // the data file's data sequence number
+	own      *ownDeletes // may be nil
 	cursors  []*cursor
 	tables   []lookup
 	fields   []iceberg.NestedField
@@ -26,11 +27,6 @@ type Set struct {
 type lookup struct {
 	table *keyTable
 	rows  *keys.Rows
-}
-
-func (s *Set) addOwn(p positionIndex, path string) {
-	s.own = append(s.own, p)
-	s.addPositions(p, path)
 }
 
 func (s *Set) addPositions(p positionIndex, path string) {
@@ -52,7 +48,7 @@ func (s *Set) addTable(t *keyTable) {
 		return
 	}
 	s.tables = append(s.tables, lookup{table: t, rows: t.layout.NewRows()})
-	for _, field := range t.layout.Fields() {
+	for _, field := range t.fields {
 		known := false
 		for _, f := range s.fields {
 			known = known || f.ID == field.ID
@@ -112,8 +108,8 @@ func (s *Set) exclude(l lookup, column func(fieldID int) (arrow.Array, error), k
 
 // Close gives back what only this task needed. Idempotent.
 func (s *Set) Close() {
-	for i := range s.own {
-		s.own[i].free()
+	if s.own != nil {
+		s.resolver.releaseOwn(s.own)
 	}
 	s.own, s.cursors, s.tables, s.arrays = nil, nil, nil, nil
 }
