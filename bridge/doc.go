@@ -12,5 +12,5 @@
 // that is C.
 package bridge
 
-// #cgo CFLAGS: -I${SRCDIR}/../include -std=c11 -Wall -Wextra
+// #cgo CFLAGS: -I${SRCDIR}/../include -std=c11 -Wall
 import "C"

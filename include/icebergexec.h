@@ -119,6 +119,9 @@ struct ArrowArrayStream {
 #define IEX_ABI_MINOR 0
 #define IEX_ABI_VERSION ((IEX_ABI_MAJOR << 16) | IEX_ABI_MINOR)
 
+/* The version of the release that this header belongs to. */
+#define IEX_VERSION "0.1.0"
+
 /* iex_abi_version returns IEX_ABI_VERSION as the library was built with it. Works in a forked child. \since 1.0 */
 int32_t iex_abi_version(void);
 
@@ -242,8 +245,8 @@ iex_status iex_stream_next(iex_stream *stream, int64_t timeout_ms, struct ArrowA
 iex_status iex_stream_cancel(iex_stream *stream, struct iex_error *error);
 
 /*
- * iex_stream_stats writes a JSON object ("Stream statistics" in docs/requests.md): batches, rows and bytes so far. Free
- * it with iex_string_free. \since 1.0
+ * iex_stream_stats writes a JSON object ("Stream statistics" in docs/requests.md): batches and rows so far. Free it with
+ * iex_string_free. \since 1.0
  */
 iex_status iex_stream_stats(iex_stream *stream, char **json, struct iex_error *error);
 

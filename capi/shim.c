@@ -1,0 +1,158 @@
+/*
+ * The C side of the public functions, in front of the Go side:
+ *
+ *     caller --> iex_scan (here)                        --> iexgo_scan (Go)
+ *                clears what it will write, so that Go       fences panics, finds the handle,
+ *                never sees garbage that looks like a         does the work
+ *                pointer; answers in a forked child itself
+ */
+#include "shim.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "_cgo_export.h"
+
+extern volatile int iex_forked; /* set in bridge/memory.c */
+
+#define FORKED_MESSAGE                                                                                       \
+	"the engine does not survive fork(): this child process was forked after the library had been loaded; " \
+	"start child processes with the start method spawn or forkserver, or load the library after the fork"
+
+/* usable clears the error structure and returns it, or NULL when there is none that is large enough. */
+static struct iex_error *usable(struct iex_error *error) {
+	if (!error || error->struct_size < sizeof *error) return NULL;
+	size_t size = error->struct_size;
+	memset(error, 0, sizeof *error);
+	error->struct_size = size;
+	return error;
+}
+
+static iex_status fail(struct iex_error *error, iex_status code, const char *message) {
+	iex_error_set(error, code, message, NULL);
+	return code;
+}
+
+/* ENTER is the head of every function that may fail. Out values are cleared before it. */
+#define ENTER(out, name)                                                                    \
+	error = usable(error);                                                                   \
+	if (iex_forked) return fail(error, IEX_UNUSABLE, name ": " FORKED_MESSAGE);              \
+	if (!(out)) return fail(error, IEX_INVALID_ARGUMENT, name ": " #out " is NULL")
+
+#define CLEAR(out) \
+	if (out) memset(out, 0, sizeof *(out))
+
+int32_t iex_abi_version(void) { return IEX_ABI_VERSION; }
+
+const char *iex_version(void) { return IEX_VERSION; }
+
+void iex_string_free(char *text) { free(text); }
+
+iex_status iex_engine_open(const char *options, size_t size, iex_engine **out, struct iex_error *error) {
+	CLEAR(out);
+	ENTER(out, "iex_engine_open");
+	if (size && !options) return fail(error, IEX_INVALID_ARGUMENT, "iex_engine_open: options is NULL but size is not 0");
+	return iexgo_engine_open((char *)options, size, out, error);
+}
+
+iex_status iex_engine_close(iex_engine **engine, struct iex_error *error) {
+	iex_engine *closing = engine ? *engine : NULL;
+	CLEAR(engine);
+	ENTER(engine, "iex_engine_close");
+	return closing ? iexgo_engine_close(closing, error) : IEX_OK;
+}
+
+iex_status iex_engine_stats(iex_engine *engine, char **json, struct iex_error *error) {
+	CLEAR(json);
+	ENTER(json, "iex_engine_stats");
+	return iexgo_engine_stats(engine, json, error);
+}
+
+iex_status iex_scan(iex_engine *engine, const char *request, size_t size, iex_stream **out, struct iex_error *error) {
+	CLEAR(out);
+	ENTER(out, "iex_scan");
+	if (!request) return fail(error, IEX_INVALID_ARGUMENT, "iex_scan: request is NULL");
+	return iexgo_scan(engine, (char *)request, size, out, error);
+}
+
+iex_status iex_stream_schema(iex_stream *stream, struct ArrowSchema *out, struct iex_error *error) {
+	CLEAR(out);
+	ENTER(out, "iex_stream_schema");
+	return iexgo_stream_schema(stream, out, error);
+}
+
+iex_status iex_stream_next(iex_stream *stream, int64_t timeout_ms, struct ArrowArray *out, struct iex_error *error) {
+	CLEAR(out);
+	ENTER(out, "iex_stream_next");
+	return iexgo_stream_next(stream, timeout_ms, out, error);
+}
+
+iex_status iex_stream_cancel(iex_stream *stream, struct iex_error *error) {
+	ENTER(stream, "iex_stream_cancel");
+	return iexgo_stream_cancel(stream, error);
+}
+
+iex_status iex_stream_stats(iex_stream *stream, char **json, struct iex_error *error) {
+	CLEAR(json);
+	ENTER(json, "iex_stream_stats");
+	return iexgo_stream_stats(stream, json, error);
+}
+
+iex_status iex_stream_release(iex_stream **stream, struct iex_error *error) {
+	iex_stream *released = stream ? *stream : NULL;
+	CLEAR(stream);
+	ENTER(stream, "iex_stream_release");
+	return released ? iexgo_stream_release(released, error) : IEX_OK;
+}
+
+/* ---- ArrowArrayStream ---- */
+
+static int exported_get_schema(struct ArrowArrayStream *stream, struct ArrowSchema *out) {
+	CLEAR(out);
+	if (iex_forked) return EIO;
+	return out ? iexgo_exported_schema(stream->private_data, out) : EINVAL;
+}
+
+static int exported_get_next(struct ArrowArrayStream *stream, struct ArrowArray *out) {
+	CLEAR(out);
+	if (iex_forked) return EIO;
+	return out ? iexgo_exported_next(stream->private_data, out) : EINVAL;
+}
+
+static const char *exported_get_last_error(struct ArrowArrayStream *stream) {
+	if (iex_forked) return FORKED_MESSAGE;
+	return ((struct iex_exported *)stream->private_data)->last_error;
+}
+
+static void exported_release(struct ArrowArrayStream *stream) {
+	struct iex_exported *exported = stream->private_data;
+	stream->release = NULL;
+	iex_released_put(exported);
+}
+
+int iex_stream_wrap(void *cell, struct ArrowArrayStream *out) {
+	struct iex_exported *exported = calloc(1, sizeof *exported);
+	if (!exported) return -1;
+	exported->cell = cell;
+	out->get_schema = exported_get_schema;
+	out->get_next = exported_get_next;
+	out->get_last_error = exported_get_last_error;
+	out->release = exported_release;
+	out->private_data = exported;
+	return 0;
+}
+
+iex_status iex_stream_export(iex_stream *stream, struct ArrowArrayStream *out, struct iex_error *error) {
+	CLEAR(out);
+	ENTER(out, "iex_stream_export");
+	return iexgo_stream_export(stream, out, error);
+}
+
+iex_status iex_stream_error(struct ArrowArrayStream *stream, struct iex_error *error) {
+	ENTER(stream, "iex_stream_error");
+	if (stream->release != exported_release)
+		return fail(error, IEX_INVALID_ARGUMENT,
+		            "iex_stream_error: stream was released or is not one that iex_stream_export made");
+	return iexgo_exported_error(stream->private_data, error);
+}
