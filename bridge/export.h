@@ -11,6 +11,8 @@
 #include "icebergexec.h"
 #include "memory.h"
 
+#pragma GCC visibility push(hidden) /* not part of the library's interface */
+
 /* One array of the tree. Node 0 is the root; indices point into the other tables. */
 struct iex_flat_array {
 	int64_t length, null_count, offset;
@@ -49,5 +51,7 @@ struct iex_flat_field {
 /* iex_export_schema writes the tree to out and returns 0, or -1 when out of memory. */
 int64_t iex_export_schema(const struct iex_flat_field *fields, int64_t n_fields, const int64_t *children,
                           int64_t n_children, const char *text, int64_t text_size, struct ArrowSchema *out);
+
+#pragma GCC visibility pop
 
 #endif

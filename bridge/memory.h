@@ -13,6 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#pragma GCC visibility push(hidden) /* not part of the library's interface */
+
 /* Alignment of every buffer handed out: what Arrow recommends, and enough for decimals and SIMD. */
 #define IEX_ALIGNMENT 64
 
@@ -45,5 +47,7 @@ void iex_block_release(struct iex_block *block);
 
 /* iex_forked is 1 in a child of fork(): locks may then be held by threads that no longer exist. */
 extern volatile int iex_forked;
+
+#pragma GCC visibility pop
 
 #endif

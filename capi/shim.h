@@ -4,6 +4,8 @@
 
 #include "icebergexec.h"
 
+#pragma GCC visibility push(hidden) /* not part of the library's interface */
+
 /*
  * iex_cell_new makes a handle: an address that is given out once in the life of the process, so that a handle which
  * outlived its object can never be taken for another. A cell is one byte that is never freed; nothing is stored there.
@@ -37,5 +39,7 @@ void iex_exported_free(struct iex_exported *exported);
 
 /* iex_trim_heap lets the C heap give free memory back to the system. */
 void iex_trim_heap(void);
+
+#pragma GCC visibility pop
 
 #endif

@@ -11,6 +11,7 @@ import (
 
 	"github.com/icebergexec/icebergexec/engine"
 	"github.com/icebergexec/icebergexec/engine/errs"
+	"github.com/icebergexec/icebergexec/engine/expr"
 	"github.com/icebergexec/icebergexec/engine/project"
 )
 
@@ -92,8 +93,19 @@ func ParseScan(text []byte) (engine.ScanRequest, error) {
 		}
 		req.BatchRows = *d.BatchRows
 	}
+	if d.FilterMode != nil {
+		mode, err := expr.ParseMode(*d.FilterMode)
+		if err != nil {
+			return req, err
+		}
+		req.FilterMode = mode
+	}
 	if d.Filter != nil {
-		return req, errs.New(errs.Unsupported, "filters are not supported yet")
+		filter, err := expr.Parse(d.Filter)
+		if err != nil {
+			return req, err
+		}
+		req.Filter = filter
 	}
 	return req, nil
 }

@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# Builds the shared library.
+#
+#   build/lib.sh                  build/out/libicebergexec.so with the system's C compiler, for this machine
+#   build/lib.sh x86_64|aarch64   build/out/<arch>/libicebergexec.so against an old glibc, with the C compiler of the
+#                                 ziglang package in .venv; for wheels
+#
+# TAGS adds build tags (iextest: the library that misbehaves on demand, for tests); OUT changes the output file.
+set -eu
+cd "$(dirname "$0")/.."
+glibc=2.17 # what manylinux2014 promises
+arch=${1:-}
+out=build/out/${arch:+$arch/}libicebergexec.so
+case $arch in
+'') ;;
+x86_64) export GOARCH=amd64 ;;
+aarch64) export GOARCH=arm64 ;;
+*)
+	echo "build/lib.sh: unknown architecture $arch; known are x86_64 and aarch64" >&2
+	exit 2
+	;;
+esac
+if [ -n "$arch" ]; then
+	zig="$(pwd)/.venv/bin/python -m ziglang"
+	export GOOS=linux CC="$zig cc -target $arch-linux-gnu.$glibc" CXX="$zig c++ -target $arch-linux-gnu.$glibc"
+fi
+export CGO_ENABLED=1
+out=${OUT:-$out}
+mkdir -p "$(dirname "$out")"
+go build -buildmode=c-shared -trimpath -buildvcs=false ${TAGS:+-tags "$TAGS"} \
+	-ldflags "-s -w -extldflags '-Wl,--version-script=$(pwd)/build/libicebergexec.map -Wl,-soname,libicebergexec.so.1'" \
+	-o "$out" ./capi
+rm -f "${out%.so}.h" # cgo's own header; the public one is include/icebergexec.h
+build/symbols.sh "$out" ${arch:+$glibc}
