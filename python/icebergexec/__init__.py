@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from icebergexec._config import current as config
     from icebergexec._enable import disable, enable, enabled
     from icebergexec._engine import Engine
+    from icebergexec._engine import current as engine
     from icebergexec._scan import scan
     from icebergexec._stream import Batch, Stream
 
@@ -55,6 +56,7 @@ __all__ = [
     "disable",
     "enable",
     "enabled",
+    "engine",
     "scan",
 ]
 
@@ -68,6 +70,7 @@ _LAZY = {
     "disable": ("_enable", "disable"),
     "enable": ("_enable", "enable"),
     "enabled": ("_enable", "enabled"),
+    "engine": ("_engine", "current"),
     "scan": ("_scan", "scan"),
 }
 

@@ -160,6 +160,11 @@ def shared(configuration: _config.Configuration) -> Engine:
         return engine
 
 
+def current() -> Engine:
+    """The engine that scan() and pyiceberg's methods use here, for its stats() above all."""
+    return shared(_config.current())
+
+
 def forget_shared() -> None:
     """Let the shared engine close as soon as nothing reads from it."""
     global _process_engine

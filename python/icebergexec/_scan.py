@@ -14,6 +14,7 @@ from icebergexec.errors import InvalidArgumentError
 if TYPE_CHECKING:
     from pyiceberg.expressions import BooleanExpression
     from pyiceberg.table import Table, Transaction
+    from pyiceberg.table.metadata import TableMetadata
 
 Source: TypeAlias = Union["Table", "Transaction", str, "os.PathLike[str]"]
 Filter: TypeAlias = Union[str, "BooleanExpression"]
@@ -120,4 +121,11 @@ def source(table: Source) -> dict[str, Any]:
             f"table is a {type(table).__name__}; it must be a pyiceberg Table, StaticTable or Transaction, "
             "or the location of a table metadata file"
         )
-    return {"metadata_location": getattr(named, "metadata_location", None), "metadata": Raw(metadata.model_dump_json())}
+    return {"metadata_location": getattr(named, "metadata_location", None), "metadata": metadata_json(metadata)}
+
+
+def metadata_json(metadata: TableMetadata) -> Raw:
+    """Table metadata as JSON. pyiceberg's own method refuses format version 3, which its base class writes."""
+    from pyiceberg.typedef import IcebergBaseModel
+
+    return Raw(IcebergBaseModel.model_dump_json(metadata))

@@ -29,8 +29,9 @@ from pyiceberg.types import NestedField, StructType
 from icebergexec import _config, _expressions
 from icebergexec._adapters._hooks import Hook
 from icebergexec._arrow import materialized
-from icebergexec._engine import Raw, shared
+from icebergexec._engine import shared
 from icebergexec._reader import closing_reader
+from icebergexec._scan import metadata_json
 from icebergexec._stream import Stream
 from icebergexec.errors import EngineError, UnsupportedError
 
@@ -113,7 +114,7 @@ def _open(scan: DataScan, projection: Schema, large_types: bool) -> Stream:
     row_filter = scan.row_filter
     return shared(_config.current())._scan(
         {
-            "metadata": Raw(metadata.model_dump_json()),
+            "metadata": metadata_json(metadata),
             "metadata_location": _name(scan),
             # Without a snapshot id the current schema counts, with one the snapshot's, as in scan.projection().
             "snapshot_id": snapshot.snapshot_id if snapshot is not None and scan.snapshot_id is not None else None,

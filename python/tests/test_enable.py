@@ -1,0 +1,135 @@
+"""enable(), disable(), enabled(): what is replaced where, for whom, and that it is put back."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import Any
+
+import pyarrow as pa
+import pyiceberg
+import pytest
+from pyiceberg.table import DataScan, Table
+
+import icebergexec
+from icebergexec._adapters import for_installed_pyiceberg
+from tests.generator import TableWriter
+
+HOOKS = for_installed_pyiceberg().hooks()
+ORIGINALS = {hook.place: hook.owner.__dict__[hook.name] for hook in HOOKS}
+
+
+def replaced() -> set[str]:
+    return {hook.place for hook in HOOKS if hook.owner.__dict__[hook.name] is not ORIGINALS[hook.place]}
+
+
+@pytest.fixture
+def table(catalog: Any) -> Table:
+    """A table that pyiceberg alone cannot read."""
+    rows = pa.table({"id": pa.array(range(10), pa.int64()), "s": [f"v{i}" for i in range(10)]})
+    writer = TableWriter.create(catalog, "db.t", rows.schema)
+    writer.append(rows)
+    writer.delete_equal(["id"], pa.table({"id": [3]}))
+    return writer.table
+
+
+def reads(table: Table) -> bool:
+    """Whether scans run in the engine here."""
+    try:
+        return table.scan().to_arrow().num_rows == 9
+    except ValueError as failure:
+        assert "does not yet support equality deletes" in str(failure)
+        return False
+
+
+def test_enable_and_disable(table: Table) -> None:
+    assert not reads(table)
+    icebergexec.enable()
+    assert replaced() == set(ORIGINALS)
+    assert reads(table)
+    icebergexec.enable(memory_limit="64MiB")
+    assert icebergexec.engine().stats()["memory_limit"] == 64 << 20
+    icebergexec.enable()  # what was given before stays
+    assert icebergexec.config()["memory-limit"] == 64 << 20
+    icebergexec.disable()
+    assert replaced() == set()
+    assert not reads(table)
+    assert icebergexec.config()["memory-limit"] == 512 << 20
+    icebergexec.disable()
+
+
+def test_enabled_is_for_one_context(table: Table) -> None:
+    elsewhere: list[bool] = []
+    with icebergexec.enabled():
+        assert reads(table)
+        other = threading.Thread(target=lambda: elsewhere.append(reads(table)))
+        other.start()
+        other.join()
+    assert elsewhere == [False]
+    assert not reads(table)
+    assert replaced() == set()
+
+
+def test_enabled_is_for_one_task(table: Table) -> None:
+    async def inside(ready: asyncio.Event, done: asyncio.Event) -> bool:
+        with icebergexec.enabled():
+            ready.set()
+            await done.wait()
+            return reads(table)
+
+    async def main() -> tuple[bool, bool]:
+        ready, done = asyncio.Event(), asyncio.Event()
+        task = asyncio.create_task(inside(ready, done))
+        await ready.wait()
+        outside = reads(table)
+        done.set()
+        return await task, outside
+
+    assert asyncio.run(main()) == (True, False)
+
+
+def test_a_reader_outlives_its_block(table: Table) -> None:
+    with icebergexec.enabled(memory_limit="32MiB"):
+        reader = table.scan().to_arrow_batch_reader()
+    assert reader.read_all().num_rows == 9
+
+
+def test_many_threads_enable_and_disable(table: Table) -> None:
+    def work() -> None:
+        for _ in range(20):
+            with icebergexec.enabled(threads=1):
+                assert reads(table)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert replaced() == set()
+
+
+def test_what_others_put_on_top_stays() -> None:
+    icebergexec.enable()
+    ours = DataScan.count
+    try:
+        DataScan.count = lambda scan: ours(scan)  # type: ignore[method-assign]
+        theirs = DataScan.count
+        icebergexec.disable()
+        assert DataScan.count is theirs
+        assert DataScan.__dict__["to_arrow"] is ORIGINALS["pyiceberg.table.DataScan.to_arrow"]
+    finally:
+        DataScan.count = ORIGINALS["pyiceberg.table.DataScan.count"]  # type: ignore[method-assign]
+
+
+def test_unknown_pyiceberg(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pyiceberg, "__version__", "0.11.1")
+    with pytest.raises(icebergexec.UnsupportedError, match=r"pyiceberg 0\.11\.1 is not known.*knows 0\.12\.x"):
+        icebergexec.enable()
+
+
+def test_bad_settings_change_nothing() -> None:
+    with pytest.raises(icebergexec.InvalidArgumentError, match=r"memory-limit.*argument of enable"):
+        icebergexec.enable(memory_limit="1MiB")
+    with pytest.raises(TypeError, match="unknown setting 'memory'"):
+        icebergexec.enable(memory=1)
+    assert replaced() == set()
