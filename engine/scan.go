@@ -39,11 +39,12 @@ func (e *Engine) Scan(ctx context.Context, request ScanRequest) (batch.Stream, e
 	lifetime, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	s := &stream{engine: e, pool: e.pool.Child("scan", request.MemoryLimit), cancel: cancel}
 	s.charged = s.pool.Reserve("table metadata and filter")
-	if err := e.add(s); err != nil {
-		return nil, err
+	err := e.add(s)
+	if err == nil {
+		err = s.open(ctx, lifetime, request)
 	}
-	if err := s.open(ctx, lifetime, request); err != nil {
-		_ = s.Close() // the request's error says more
+	if err != nil {
+		_ = s.Close() // the error that counts is the request's
 		return nil, err
 	}
 	return s, nil

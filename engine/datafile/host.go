@@ -61,7 +61,7 @@ func fieldID(field arrow.Field) (int, bool) {
 // leafIDs appends the ids of a field's leaves; false when one has none.
 func leafIDs(ids []int, field arrow.Field) ([]int, bool) {
 	nested, ok := field.Type.(arrow.NestedType)
-	if !ok {
+	if !ok || nested.NumFields() == 0 {
 		id, known := fieldID(field)
 		return append(ids, id), known
 	}
@@ -76,7 +76,7 @@ func leafIDs(ids []int, field arrow.Field) ([]int, bool) {
 // leafCount is the number of leaf columns of a type.
 func leafCount(t arrow.DataType) int {
 	nested, ok := t.(arrow.NestedType)
-	if !ok {
+	if !ok || nested.NumFields() == 0 {
 		return 1
 	}
 	n := 0
@@ -250,7 +250,7 @@ type pruning struct {
 // ordinal *next, which it advances past the type.
 func newPruning(t arrow.DataType, leaves []int, next *int) *pruning {
 	nested, ok := t.(arrow.NestedType)
-	if !ok {
+	if !ok || nested.NumFields() == 0 {
 		*next++
 		return &pruning{out: t, whole: true}
 	}

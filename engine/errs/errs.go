@@ -27,7 +27,7 @@ const (
 	OK Code = 0
 	// InvalidArgument: a request, option or expression is wrong; the caller must change it.
 	InvalidArgument Code = 1
-	// NotFound: a file, snapshot, reference or column does not exist.
+	// NotFound: a file, snapshot or reference does not exist.
 	NotFound Code = 2
 	// MemoryLimit: a reservation could not grow and nothing could spill.
 	MemoryLimit Code = 3

@@ -7,8 +7,9 @@ import (
 	"github.com/icebergexec/icebergexec/engine/errs"
 )
 
-// gather joins small batches, as selective filters leave them, into batches of
-// at least half the wanted size. Larger ones pass through untouched.
+// gather joins small batches, as selective filters leave them, until they have
+// half the wanted size or the next one does not fit. Larger ones pass through
+// untouched.
 type gather struct {
 	cfg     *Config
 	sizer   *sizer

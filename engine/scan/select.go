@@ -138,7 +138,7 @@ func (s *Selection) find(table *meta.Table, schema *iceberg.Schema, name string,
 	}
 	field, kind, ok = s.metadataColumn(table, name, caseSensitive)
 	if !ok {
-		return field, 0, top, errs.New(errs.NotFound, "there is no column %q; the columns are %s", name, columnNames(schema))
+		return field, 0, top, errs.New(errs.InvalidArgument, "there is no column %q; the columns are %s", name, columnNames(schema))
 	}
 	return field, kind, field, nil
 }
@@ -240,11 +240,16 @@ func (s *Selection) metadataColumn(table *meta.Table, name string, caseSensitive
 		s.partition = partitionFields(table)
 		return iceberg.NestedField{ID: partitionColumnID, Name: partitionColumn, Type: &iceberg.StructType{FieldList: s.partition}, Required: true}, partitionKind, true
 	case lineage && same(iceberg.RowIDColumnName):
-		return iceberg.RowID(), storedKind, true
+		return withoutDoc(iceberg.RowID()), storedKind, true
 	case lineage && same(iceberg.LastUpdatedSequenceNumberColumnName):
-		return iceberg.LastUpdatedSequenceNumber(), storedKind, true
+		return withoutDoc(iceberg.LastUpdatedSequenceNumber()), storedKind, true
 	}
 	return iceberg.NestedField{}, 0, false
+}
+
+func withoutDoc(f iceberg.NestedField) iceberg.NestedField {
+	f.Doc = ""
+	return f
 }
 
 // partitionFields are the partition fields of all specs, by id; a field that

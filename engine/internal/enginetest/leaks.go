@@ -85,3 +85,13 @@ func Descriptors(tb testing.TB) map[string]string {
 	}
 	return all
 }
+
+// HeapInUse is the bytes of live objects on the Go heap.
+func HeapInUse() uint64 {
+	var stats runtime.MemStats
+	for range 3 { // finalizers of one collection free memory in the next
+		runtime.GC()
+	}
+	runtime.ReadMemStats(&stats)
+	return stats.HeapAlloc
+}
