@@ -5,7 +5,6 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/memory"
-	"github.com/apache/arrow-go/v18/parquet/metadata"
 
 	"github.com/icebergexec/icebergexec/engine/errs"
 	"github.com/icebergexec/icebergexec/engine/fileio"
@@ -18,6 +17,7 @@ const (
 	// defaultFooterGuess is enough for most footers, and one read of it costs
 	// a remote store no more than a read of 8 bytes.
 	defaultFooterGuess = 64 << 10 // 64 KiB
+	defaultReadSize    = 1 << 20  // 1 MiB
 )
 
 // Options configures Open. The zero value is usable.
@@ -31,6 +31,9 @@ type Options struct {
 	// FooterGuess is how many bytes of the file's end the first read takes;
 	// zero: 64 KiB. A longer footer costs a second read.
 	FooterGuess int
+	// ReadSize is how many bytes of a column chunk are read at a time; zero:
+	// 1 MiB. A page that is larger is read whole.
+	ReadSize int
 }
 
 func (o Options) withDefaults() Options {
@@ -46,6 +49,9 @@ func (o Options) withDefaults() Options {
 	if o.FooterGuess <= 0 {
 		o.FooterGuess = defaultFooterGuess
 	}
+	if o.ReadSize <= 0 {
+		o.ReadSize = defaultReadSize
+	}
 	return o
 }
 
@@ -56,8 +62,10 @@ type File struct {
 	path    string
 	opts    Options
 	charged *mem.Reservation // the footer
-	meta    *metadata.FileMetaData
-	schema  *arrow.Schema
+	dataEnd int64            // where the footer starts: everything else lies before
+	meta    *fileMetadata
+	schema  *schemaTree
+	arrow   *arrow.Schema
 }
 
 // Open reads the footer of a Parquet file. path names the file in errors. Open
@@ -75,10 +83,10 @@ func Open(ctx context.Context, f fileio.File, path string, opts Options) (*File,
 
 // Schema is the file's schema in Arrow types, with field ids under the
 // metadata key PARQUET:field_id at every level where the file has them.
-func (f *File) Schema() *arrow.Schema { return f.schema }
+func (f *File) Schema() *arrow.Schema { return f.arrow }
 
 // NumRows is the number of rows in the file.
-func (f *File) NumRows() int64 { return f.meta.NumRows }
+func (f *File) NumRows() int64 { return f.meta.numRows }
 
 // Close closes the underlying file. Readers must be closed before.
 func (f *File) Close() error {

@@ -3,12 +3,7 @@ package pq
 import (
 	"context"
 	"encoding/binary"
-	"fmt"
 	"io"
-
-	"github.com/apache/arrow-go/v18/arrow"
-	"github.com/apache/arrow-go/v18/parquet/metadata"
-	"github.com/apache/arrow-go/v18/parquet/pqarrow"
 
 	"github.com/icebergexec/icebergexec/engine/errs"
 	"github.com/icebergexec/icebergexec/engine/fileio"
@@ -23,6 +18,11 @@ const (
 	smallestFile   = len(magicPlain) + trailerSize
 )
 
+// footerInMemory is how many bytes a decoded footer may take for each of its
+// bytes in the file: a column chunk's structure is about four times as large
+// as what encodes it.
+const footerInMemory = 5
+
 func corrupt(format string, args ...any) error { return errs.New(errs.Corrupt, format, args...) }
 
 func (f *File) open(ctx context.Context) error {
@@ -30,7 +30,17 @@ func (f *File) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return f.parseFooter(footer)
+	if f.meta, err = parseFileMetadata(footer); err != nil {
+		return err
+	}
+	if f.meta.encrypted {
+		return errs.New(errs.Unsupported, "the file is encrypted")
+	}
+	if f.schema, err = buildSchema(f.meta.schema); err != nil {
+		return err
+	}
+	f.arrow = f.schema.arrowSchema()
+	return f.checkRowGroups()
 }
 
 // readFooter returns the footer's bytes: one read when the guess was enough.
@@ -48,114 +58,67 @@ func (f *File) readFooter(ctx context.Context) ([]byte, error) {
 	case magicEncrypted:
 		return nil, errs.New(errs.Unsupported, "the footer is encrypted")
 	default:
-		return nil, corrupt("not a Parquet file, or one that was cut off: it ends without the word %s", magicPlain)
+		return nil, corrupt("not a Parquet file, or one that was cut off: it does not end with the word %s", magicPlain)
 	}
 	length := int64(binary.LittleEndian.Uint32(tail[len(tail)-trailerSize:]))
 	if length > size-int64(smallestFile) {
 		return nil, corrupt("the footer claims %d bytes in a file of %d", length, size)
 	}
-	// The decoded footer takes a few times its length on disk.
-	if err := f.charged.TryGrow(4 * length); err != nil {
+	f.dataEnd = size - trailerSize - length
+	if err := f.charged.TryGrow(footerInMemory * length); err != nil {
 		return nil, err
 	}
-	if missing := length + trailerSize - int64(len(tail)); missing > 0 {
-		start := size - trailerSize - length
-		head, err := readRange(ctx, f.source, start, start+missing)
-		if err != nil {
-			return nil, err
-		}
-		tail = append(head, tail...)
+	missing := length + trailerSize - int64(len(tail))
+	if missing <= 0 {
+		// A copy, since the footer is kept and the guess may be far larger.
+		end := int64(len(tail)) - trailerSize
+		return append([]byte(nil), tail[end-length:end]...), nil
 	}
-	end := int64(len(tail)) - trailerSize
-	return tail[end-length : end], nil
+	footer := make([]byte, length)
+	if err := readInto(ctx, f.source, footer[:missing], f.dataEnd); err != nil {
+		return nil, err
+	}
+	copy(footer[missing:], tail)
+	return footer, nil
 }
 
 // readRange reads the bytes [start, end).
 func readRange(ctx context.Context, source fileio.File, start, end int64) ([]byte, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, context.Cause(ctx)
-	}
 	buf := make([]byte, end-start)
+	return buf, readInto(ctx, source, buf, start)
+}
+
+// readInto fills buf with the bytes from start on.
+func readInto(ctx context.Context, source fileio.File, buf []byte, start int64) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
 	n, err := source.ReadAt(buf, start)
 	if n == len(buf) {
-		return buf, nil
+		return nil // io.EOF may come with the last byte
 	}
 	if err == nil || err == io.EOF {
-		return nil, corrupt("the file ended at byte %d; bytes up to %d were expected", start+int64(n), end)
+		return corrupt("the file ended at byte %d; bytes up to %d were expected", start+int64(n), start+int64(len(buf)))
 	}
-	return nil, err
+	return err
 }
 
-// parseFooter decodes the footer and checks what the readers rely on.
-func (f *File) parseFooter(footer []byte) (err error) {
-	// The library's decoder panics on some damaged footers.
-	defer func() {
-		if v := recover(); v != nil {
-			err = corrupt("the footer cannot be decoded: %v", v)
-		}
-	}()
-	if f.meta, err = metadata.NewFileMetaData(footer, nil); err != nil {
-		return corrupt("the footer cannot be decoded: %v", err)
-	}
-	f.meta.SetSourceFileSize(f.source.Size())
+// checkRowGroups checks the counts on which positions rest. What a column
+// chunk claims is checked when the chunk is read.
+func (f *File) checkRowGroups() error {
 	rows := int64(0)
-	for i, group := range f.meta.RowGroups {
-		if group.NumRows < 0 || rows+group.NumRows < rows {
-			return corrupt("row group %d claims %d rows", i, group.NumRows)
+	for i := range f.meta.rowGroups {
+		g := &f.meta.rowGroups[i]
+		if g.numRows < 0 || rows+g.numRows < rows {
+			return corrupt("row group %d claims %d rows", i, g.numRows)
 		}
-		rows += group.NumRows
-		if len(group.Columns) != f.meta.Schema.NumColumns() {
-			return corrupt("row group %d has %d columns, the schema %d", i, len(group.Columns), f.meta.Schema.NumColumns())
+		rows += g.numRows
+		if len(g.columns) != len(f.schema.leaves) {
+			return corrupt("row group %d has %d columns, the schema %d", i, len(g.columns), len(f.schema.leaves))
 		}
 	}
-	if rows != f.meta.NumRows {
-		return corrupt("the row groups have %d rows, the file claims %d", rows, f.meta.NumRows)
+	if rows != f.meta.numRows {
+		return corrupt("the row groups have %d rows, the file claims %d", rows, f.meta.numRows)
 	}
-	// The types come from the Parquet schema alone: an Arrow schema that the
-	// writer left behind would ask for types that no table has.
-	f.meta.FileMetaData.KeyValueMetadata = nil
-	schema, err := pqarrow.FromParquet(f.meta.Schema, nil, nil)
-	if err != nil {
-		return errs.New(errs.Unsupported, "%v", err)
-	}
-	fields := make([]arrow.Field, schema.NumFields())
-	for i, field := range schema.Fields() {
-		fields[i] = normalField(field)
-	}
-	f.schema = arrow.NewSchema(fields, nil)
 	return nil
-}
-
-// normalField gives a field the types that this package returns: extension
-// types become their storage, INT96 timestamps microseconds, and an absent
-// field id leaves no metadata behind.
-func normalField(field arrow.Field) arrow.Field {
-	if i := field.Metadata.FindKey(fieldIDKey); i >= 0 && field.Metadata.Values()[i] == "-1" {
-		field.Metadata = arrow.Metadata{}
-	}
-	field.Type = normalType(field.Type)
-	return field
-}
-
-// fieldIDKey is the metadata key of a field's id.
-const fieldIDKey = "PARQUET:field_id"
-
-func normalType(t arrow.DataType) arrow.DataType {
-	switch t := t.(type) {
-	case arrow.ExtensionType:
-		return normalType(t.StorageType())
-	case *arrow.StructType:
-		fields := make([]arrow.Field, t.NumFields())
-		for i, field := range t.Fields() {
-			fields[i] = normalField(field)
-		}
-		return arrow.StructOf(fields...)
-	case *arrow.ListType:
-		return arrow.ListOfField(normalField(t.ElemField()))
-	case *arrow.MapType:
-		return arrow.MapOfFields(normalField(t.KeyField()), normalField(t.ItemField()))
-	case *arrow.DictionaryType:
-		panic(fmt.Sprintf("pq: unrequested type %s", t))
-	}
-	return t
 }

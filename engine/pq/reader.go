@@ -9,6 +9,7 @@ import (
 
 	"github.com/icebergexec/icebergexec/engine/batch"
 	"github.com/icebergexec/icebergexec/engine/errs"
+	"github.com/icebergexec/icebergexec/engine/mem"
 )
 
 // reader is the batch.FileReader of a Parquet file.
@@ -17,7 +18,8 @@ type reader struct {
 	schema  *arrow.Schema
 	columns []columnReader
 	windows windows
-	started bool // Next has returned a window
+	started bool             // Next has returned a window
+	charged *mem.Reservation // what the columns hold between windows
 }
 
 // columnReader decodes one selected column. Windows come in ascending order;
@@ -33,22 +35,63 @@ type columnReader interface {
 // rows. Ranges are ascending and do not overlap. The reader is closed before
 // the file.
 func (f *File) NewReader(_ context.Context, columns []batch.Column, ranges []batch.Range) (batch.FileReader, error) {
-	r := &reader{file: f}
-	var err error
-	if r.windows, err = newWindows(f, ranges); err != nil {
+	w, err := newWindows(f, ranges)
+	if err != nil {
 		return nil, errs.Wrap(err, "read", f.path)
 	}
+	r := &reader{file: f, windows: w, charged: f.opts.Pool.Reserve("Parquet pages")}
 	fields := make([]arrow.Field, len(columns))
 	for i, column := range columns {
-		reader, field, err := newLibraryColumn(f, column)
+		n, err := f.schema.selectColumn(column)
 		if err != nil {
+			r.charged.Free()
 			return nil, errs.Wrap(err, "read", f.path)
 		}
-		r.columns = append(r.columns, reader)
-		fields[i] = field
+		if n.kind == leafNode && n.leaf.flat() {
+			r.columns = append(r.columns, newFlatColumn(f, r, n.leaf))
+		} else {
+			r.columns = append(r.columns, newNestedColumn(f, r, n))
+		}
+		fields[i] = n.field
 	}
 	r.schema = arrow.NewSchema(fields, nil)
 	return r, nil
+}
+
+// selectColumn finds a column and prunes it to its selected leaves.
+func (s *schemaTree) selectColumn(c batch.Column) (*node, error) {
+	if c.Index < 0 || c.Index >= len(s.columns) {
+		return nil, errs.New(errs.InvalidArgument, "column %d of %d is selected", c.Index, len(s.columns))
+	}
+	n := s.columns[c.Index]
+	selected := make(map[int]bool, len(c.Leaves))
+	for _, leaf := range c.Leaves {
+		if leaf < n.firstLeaf || leaf >= n.endLeaf {
+			return nil, errs.New(errs.InvalidArgument, "leaf %d does not belong to column %q", leaf, n.field.Name)
+		}
+		selected[leaf] = true
+	}
+	pruned := n.prune(selected)
+	if pruned == nil {
+		return nil, errs.New(errs.InvalidArgument, "no leaf of column %q is selected", n.field.Name)
+	}
+	for _, l := range pruned.leaves(nil) {
+		if l.unsupported != "" {
+			return nil, errs.New(errs.Unsupported, "column %s: %s", l.path, l.unsupported)
+		}
+	}
+	return pruned, nil
+}
+
+// leaves appends the leaves below a node.
+func (n *node) leaves(to []*leaf) []*leaf {
+	if n.kind == leafNode {
+		return append(to, n.leaf)
+	}
+	for _, child := range n.children {
+		to = child.leaves(to)
+	}
+	return to
 }
 
 func (r *reader) Schema() *arrow.Schema { return r.schema }
@@ -101,6 +144,7 @@ func (r *reader) Close() error {
 		c.close()
 	}
 	r.columns, r.started = nil, false
+	r.charged.Free()
 	return nil
 }
 
@@ -117,9 +161,9 @@ type windows struct {
 func newWindows(f *File, ranges []batch.Range) (windows, error) {
 	w := windows{batchRows: int64(f.opts.BatchRows)}
 	start := int64(0)
-	for _, group := range f.meta.RowGroups {
-		w.groups = append(w.groups, batch.Range{Start: start, End: start + group.NumRows})
-		start += group.NumRows
+	for _, g := range f.meta.rowGroups {
+		w.groups = append(w.groups, batch.Range{Start: start, End: start + g.numRows})
+		start += g.numRows
 	}
 	if ranges == nil {
 		w.ranges = []batch.Range{{Start: 0, End: start}}

@@ -1,0 +1,265 @@
+package pq
+
+import (
+	"encoding/binary"
+	"unsafe"
+
+	"github.com/apache/arrow-go/v18/arrow"
+)
+
+// dictionary holds the distinct values of a column chunk: in their Arrow
+// layout if that has a fixed width, else as views into the page's bytes.
+type dictionary struct {
+	loaded bool
+	count  int
+	memory scratch // the values; of strings, the page
+	views  scratch // of strings, a stringView each
+}
+
+// stringView is where a string lies in the dictionary's memory.
+type stringView struct{ offset, size uint32 }
+
+const stringViewSize = 8
+
+// load decodes a dictionary page of n values.
+func (d *dictionary) load(l *leaf, layout layout, values []byte, n int) error {
+	d.loaded, d.count = false, n
+	var err error
+	switch {
+	case l.physical == physBoolean:
+		return corrupt("booleans with a dictionary")
+	case l.physical != physByteArray:
+		err = d.loadFixed(layout, values, n)
+	case layout.width > 0:
+		err = d.loadDecimals(layout, values, n)
+	default:
+		err = d.loadStrings(values, n)
+	}
+	d.loaded = err == nil
+	return err
+}
+
+func (d *dictionary) loadFixed(layout layout, values []byte, n int) error {
+	if int64(n)*int64(layout.stored) > int64(len(values)) {
+		return corrupt("a dictionary of %d values has %d bytes", n, len(values))
+	}
+	if err := d.memory.grow(n*layout.width, 0); err != nil {
+		return err
+	}
+	plain := plainDecoder{layout: layout, values: withSlack(values)}
+	return plain.decode(d.memory.buf, n)
+}
+
+func (d *dictionary) loadDecimals(layout layout, values []byte, n int) error {
+	if int64(n)*4 > int64(len(values)) {
+		return corrupt("a dictionary of %d values has %d bytes", n, len(values))
+	}
+	if err := d.memory.grow(n*layout.width, 0); err != nil {
+		return err
+	}
+	decimals := decimalBytes{source: &plainBytes{values: withSlack(values)}, out: scratchBytes{scratch: scratch{alloc: d.memory.alloc, charged: d.memory.charged}}}
+	defer decimals.out.free()
+	return decimals.decode(d.memory.buf, n)
+}
+
+func (d *dictionary) loadStrings(values []byte, n int) error {
+	if int64(n)*4 > int64(len(values)) {
+		return corrupt("a dictionary of %d values has %d bytes", n, len(values))
+	}
+	if err := d.memory.grow(len(values), 0); err != nil {
+		return err
+	}
+	if err := d.views.grow(n*stringViewSize, 0); err != nil {
+		return err
+	}
+	copy(d.memory.buf, values)
+	views := d.stringViews()
+	pos := 0
+	for i := range views {
+		if len(values)-pos < 4 {
+			return errTooFewValues
+		}
+		size := binary.LittleEndian.Uint32(values[pos:])
+		pos += 4
+		if uint64(size) > uint64(len(values)-pos) {
+			return errTooFewValues
+		}
+		views[i] = stringView{offset: uint32(pos), size: size}
+		pos += int(size)
+	}
+	return nil
+}
+
+// stringViews is the views' memory as what it holds.
+func (d *dictionary) stringViews() []stringView {
+	if d.count == 0 {
+		return nil
+	}
+	// The scratch holds at least count views (grow), is 64-byte aligned, and a
+	// stringView is two plain integers: the cast stays inside its memory.
+	_ = d.views.buf[d.count*stringViewSize-1]
+	return unsafe.Slice((*stringView)(unsafe.Pointer(unsafe.SliceData(d.views.buf))), d.count)
+}
+
+func (d *dictionary) free() {
+	d.memory.free()
+	d.views.free()
+	d.loaded = false
+}
+
+// indexBuffer is how many dictionary indices are unpacked at a time: enough to
+// keep the unpacking loop busy, little enough for the first-level cache.
+const indexBuffer = 1024
+
+// indexReader hands out dictionary indices in pieces. Buffering makes short
+// runs between skipped rows cheap.
+type indexReader struct {
+	hybrid hybrid
+	buf    [indexBuffer]uint32
+	ready  []uint32 // unpacked, not taken
+}
+
+func (r *indexReader) reset(buf []byte, width uint) {
+	r.hybrid.reset(buf, width)
+	r.ready = nil
+}
+
+// take returns between one and n of the next indices; none at the end.
+func (r *indexReader) take(n int) []uint32 {
+	if len(r.ready) == 0 {
+		r.ready = r.buf[:r.hybrid.indices(r.buf[:])]
+	}
+	n = min(n, len(r.ready))
+	taken := r.ready[:n:n]
+	r.ready = r.ready[n:]
+	return taken
+}
+
+func (r *indexReader) skip(n int) error {
+	if n <= len(r.ready) {
+		r.ready = r.ready[n:]
+		return nil
+	}
+	n -= len(r.ready)
+	r.ready = nil
+	if r.hybrid.skip(n) < n {
+		return errTooFewValues
+	}
+	return nil
+}
+
+// dictDecoder reads values of a fixed width through a dictionary.
+type dictDecoder struct {
+	indices    indexReader
+	width      int
+	dictionary *dictionary
+}
+
+func (d *dictDecoder) skip(n int) error { return d.indices.skip(n) }
+
+func (d *dictDecoder) decode(dst []byte, n int) error {
+	dict := d.dictionary.memory.buf[:d.dictionary.count*d.width]
+	for n > 0 {
+		indices := d.indices.take(n)
+		if len(indices) == 0 {
+			return errTooFewValues
+		}
+		ok := false
+		out := dst[:len(indices)*d.width]
+		switch d.width {
+		case 1:
+			ok = gather(out, dict, indices)
+		case 2:
+			ok = gather(arrow.Uint16Traits.CastFromBytes(out), arrow.Uint16Traits.CastFromBytes(dict), indices)
+		case 4:
+			ok = gather(arrow.Uint32Traits.CastFromBytes(out), arrow.Uint32Traits.CastFromBytes(dict), indices)
+		case 8:
+			ok = gather(arrow.Uint64Traits.CastFromBytes(out), arrow.Uint64Traits.CastFromBytes(dict), indices)
+		case 16:
+			ok = gather(arrow.Decimal128Traits.CastFromBytes(out), arrow.Decimal128Traits.CastFromBytes(dict), indices)
+		default:
+			ok = gatherWide(out, dict, indices, d.width)
+		}
+		if !ok {
+			return corrupt("a dictionary index is beyond the %d values", d.dictionary.count)
+		}
+		dst, n = dst[len(out):], n-len(indices)
+	}
+	return nil
+}
+
+// gather looks indices up in a dictionary; false when one is beyond it.
+func gather[T any](dst, dict []T, indices []uint32) bool {
+	dst = dst[:len(indices)]
+	for i, x := range indices {
+		if uint(x) >= uint(len(dict)) {
+			return false
+		}
+		dst[i] = dict[x]
+	}
+	return true
+}
+
+func gatherWide(dst, dict []byte, indices []uint32, width int) bool {
+	for i, x := range indices {
+		if (int(x)+1)*width > len(dict) {
+			return false
+		}
+		copy(dst[i*width:(i+1)*width], dict[int(x)*width:])
+	}
+	return true
+}
+
+// dictBytes reads strings through a dictionary.
+type dictBytes struct {
+	indices    indexReader
+	dictionary *dictionary
+}
+
+func (d *dictBytes) skip(n int) error { return d.indices.skip(n) }
+
+func (d *dictBytes) decode(out *bytesOut, n int) error {
+	views, src := d.dictionary.stringViews(), d.dictionary.memory.buf
+	for n > 0 {
+		indices := d.indices.take(n)
+		if len(indices) == 0 {
+			return errTooFewValues
+		}
+		total := 0
+		for _, x := range indices {
+			if uint(x) >= uint(len(views)) {
+				return corrupt("a dictionary index is beyond the %d values", len(views))
+			}
+			total += int(views[x].size)
+		}
+		if err := out.reserve(total); err != nil {
+			return err
+		}
+		data, used := out.data, out.used
+		ends := out.offsets[:len(indices)]
+		for i, x := range indices {
+			v := views[x]
+			size := int(v.size)
+			if size <= slack {
+				// In pieces of 16 bytes, over the end into the slack, which
+				// both the dictionary and the output have.
+				to, from := data[used:used+slack], src[v.offset:v.offset+slack]
+				*(*[16]byte)(to) = *(*[16]byte)(from)
+				if size > 16 {
+					*(*[16]byte)(to[16:]) = *(*[16]byte)(from[16:])
+				}
+				if size > 32 {
+					*(*[32]byte)(to[32:]) = *(*[32]byte)(from[32:])
+				}
+			} else {
+				copy(data[used:], src[v.offset:int(v.offset)+size])
+			}
+			used += size
+			ends[i] = int32(used)
+		}
+		out.used = used
+		out.offsets = out.offsets[len(indices):]
+		n -= len(indices)
+	}
+	return nil
+}
