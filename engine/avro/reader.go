@@ -1,0 +1,387 @@
+package avro
+
+import (
+	"context"
+	"io"
+	"math"
+	"slices"
+
+	"github.com/apache/arrow-go/v18/arrow"
+
+	"github.com/icebergexec/icebergexec/engine/batch"
+	"github.com/icebergexec/icebergexec/engine/errs"
+	"github.com/icebergexec/icebergexec/engine/mem"
+)
+
+// windowBytes is the size of the rows of a window, as the file stores them, at
+// which blocks are no longer put together and rows no longer added.
+const windowBytes = 4 << 20 // 4 MiB
+
+// rowBytes bounds what the fixed-width parts of a window's rows take.
+const rowBytes = 64 << 20 // 64 MiB
+
+// reader is the batch.FileReader of an Avro file. Blocks are decompressed one
+// after the other into data until there are enough rows for a window; Read
+// goes over the rows once for each set of columns. The first time it notes
+// where each row starts, so that later ones go to the kept rows directly.
+type reader struct {
+	file     *File
+	source   source
+	schema   *arrow.Schema
+	columns  []selectedColumn
+	skip     []skipOp // over a whole row
+	maxRows  int64
+	charged  *mem.Reservation
+	programs []*program
+
+	ranges []batch.Range // what is left to visit
+	next   int64         // position of the row after those of all blocks so far
+
+	// data holds the rows [first, next).
+	data  []byte
+	first int64
+	ends  []blockEnd
+
+	window batch.Range
+	open   bool
+	// The cursor stands at the start of row at, at or before the window's
+	// first, until the window is gone over: then offsets has the starts of its
+	// rows and the end of the last.
+	cursor  cursor
+	at      int64
+	offsets []int
+}
+
+// blockEnd is where a block of data ends: rows before row are before byte.
+type blockEnd struct {
+	row  int64
+	byte int
+}
+
+type selectedColumn struct {
+	field  int // of the file
+	column column
+	read   bool // in the current window
+}
+
+// program reads the rows of a window into some of the columns.
+type program struct {
+	columns []int
+	steps   []recordStep
+	last    int // steps[:last] end with the last column
+}
+
+// NewReader makes a reader of some columns and row ranges; nil ranges mean all
+// rows. Ranges are ascending and do not overlap; what of them lies beyond the
+// end of the file has no rows. The reader is closed before the file.
+func (f *File) NewReader(_ context.Context, columns []batch.Column, ranges []batch.Range) (batch.FileReader, error) {
+	r := &reader{file: f, skip: skips(nil, f.record)}
+	fields := make([]arrow.Field, len(columns))
+	width := 0
+	for i, c := range columns {
+		same := func(other batch.Column) bool { return other.Index == c.Index }
+		if c.Index < 0 || c.Index >= len(f.fields) || slices.ContainsFunc(columns[:i], same) {
+			return nil, errs.At(errs.Internal, "read", f.path, "column %d of %d is selected twice or does not exist", c.Index, len(f.fields))
+		}
+		b := columnBuilder{alloc: f.opts.Alloc, selected: map[int]bool{}}
+		for _, leaf := range c.Leaves {
+			b.selected[leaf] = true
+		}
+		column, pruned, err := b.build(f.fields[c.Index])
+		if err == nil && column == nil {
+			err = errs.New(errs.Internal, "column %s is read without any leaf", f.fields[c.Index].arrow.Name)
+		}
+		if err != nil {
+			return nil, errs.Wrap(err, "read", f.path)
+		}
+		r.columns = append(r.columns, selectedColumn{field: c.Index, column: column})
+		fields[i] = pruned.arrow
+		width += column.width()
+	}
+	r.schema = arrow.NewSchema(fields, nil)
+	r.maxRows = max(1, min(int64(f.opts.BatchRows), rowBytes/int64(max(width, 1))))
+	r.ranges = slices.Clone(ranges)
+	if ranges == nil {
+		r.ranges = []batch.Range{{Start: 0, End: math.MaxInt64}}
+	}
+	r.charged = f.opts.Pool.Reserve("Avro blocks")
+	r.source = source{file: f.source, start: f.header.end}
+	return r, nil
+}
+
+func (r *reader) Schema() *arrow.Schema { return r.schema }
+
+func (r *reader) Next(ctx context.Context) (batch.Range, error) {
+	if err := ctx.Err(); err != nil {
+		return batch.Range{}, context.Cause(ctx)
+	}
+	from := r.window.End
+	r.open = false
+	for len(r.ranges) > 0 && r.ranges[0].End <= from || len(r.ranges) > 0 && r.ranges[0].Len() <= 0 {
+		r.ranges = r.ranges[1:]
+	}
+	if len(r.ranges) == 0 {
+		return batch.Range{}, io.EOF
+	}
+	from = max(from, r.ranges[0].Start)
+	if from >= r.next {
+		switch err := r.load(ctx, from, r.ranges[0].End); {
+		case err == io.EOF:
+			r.ranges = nil
+			return batch.Range{}, io.EOF
+		case err != nil:
+			return batch.Range{}, errs.Wrap(err, "read", r.file.path)
+		}
+	}
+	rows := min(r.maxRows, r.next-from, r.ranges[0].End-from)
+	if each := int64(len(r.data)) / (r.next - r.first); each > 0 {
+		rows = min(rows, max(1, windowBytes/each))
+	}
+	r.window, r.open = batch.Range{Start: from, End: from + rows}, true
+	r.offsets = r.offsets[:0]
+	for i := range r.columns {
+		r.columns[i].read = false
+	}
+	return r.window, nil
+}
+
+// load reads the blocks from the one with row from on, until there are rows
+// enough for a window or the row before end is there.
+func (r *reader) load(ctx context.Context, from, end int64) error {
+	r.data, r.ends = r.data[:0], r.ends[:0]
+	r.first = r.next
+	for r.next <= from || r.next < end && r.next-r.first < r.maxRows && len(r.data) < windowBytes {
+		if err := ctx.Err(); err != nil {
+			return context.Cause(ctx)
+		}
+		b, err := r.source.nextBlock(&r.file.header.sync, func(rows int64) bool { return r.next+rows > from })
+		if err == io.EOF && r.next > from {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		if b.rows > math.MaxInt64-r.next {
+			return errs.New(errs.Corrupt, "the block at byte %d has %d rows", b.offset, b.rows)
+		}
+		if r.next+b.rows <= from { // passed over
+			r.next += b.rows
+			r.first = r.next
+			continue
+		}
+		if err := r.decompress(b); err != nil {
+			return err
+		}
+		r.next += b.rows
+		r.ends = append(r.ends, blockEnd{row: r.next, byte: len(r.data)})
+	}
+	r.cursor, r.at = newCursor(r.data), r.first
+	return nil
+}
+
+// alwaysMemory is what a reader may take past the memory limit, so that a
+// block of ordinary size can always be read.
+const alwaysMemory = 4 << 20 // 4 MiB
+
+func (r *reader) decompress(b block) error {
+	start := len(r.data)
+	limit := int(min(maxBlock-int64(start), max(r.file.opts.Pool.Available(), alwaysMemory)))
+	var err error
+	r.data, err = r.file.codec.Decompress(r.data, b.bytes, limit)
+	if err != nil {
+		return err
+	}
+	if err := checkRows(b, len(r.data)-start, r.file.record.minSize); err != nil {
+		return err
+	}
+	return r.charge()
+}
+
+// checkRows holds the number of rows that a block claims against its size. Rows
+// without any bytes are possible, and then few of them cost nothing.
+func checkRows(b block, size, least int) error {
+	most := int64(maxBlock)
+	if least > 0 {
+		most = int64(size / least)
+	}
+	if b.rows > most || b.rows == 0 && size > 0 {
+		return errs.New(errs.Corrupt, "the block at byte %d has %d rows in %d bytes", b.offset, b.rows, size)
+	}
+	return nil
+}
+
+// charge makes the reservation what the reader holds.
+func (r *reader) charge() error {
+	need := int64(cap(r.data)) + r.source.size() + 8*int64(cap(r.offsets))
+	grow := need - r.charged.Size()
+	switch {
+	case grow <= 0:
+		r.charged.Shrink(-grow)
+	case need <= alwaysMemory:
+		r.charged.ForceGrow(grow)
+	default:
+		return r.charged.TryGrow(grow)
+	}
+	return nil
+}
+
+func (r *reader) Read(ctx context.Context, columns []int, keep *batch.Mask) ([]arrow.Array, error) {
+	arrays, err := r.read(ctx, columns, keep)
+	return arrays, errs.Wrap(err, "read", r.file.path)
+}
+
+func (r *reader) read(ctx context.Context, columns []int, keep *batch.Mask) ([]arrow.Array, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, context.Cause(ctx)
+	}
+	n := int(r.window.Len())
+	switch {
+	case !r.open:
+		return nil, errs.New(errs.Internal, "rows are read without a window")
+	case keep != nil && keep.Len != n:
+		return nil, errs.New(errs.Internal, "a mask of %d rows for a window of %d", keep.Len, n)
+	case len(columns) == 0:
+		return nil, nil
+	}
+	kept := n
+	if keep != nil {
+		kept = keep.Count()
+	}
+	if kept == n {
+		keep = nil
+	}
+	for _, i := range columns {
+		c := &r.columns[i]
+		if c.read {
+			return nil, errs.New(errs.Internal, "column %s is read twice in a window", r.schema.Field(i).Name)
+		}
+		c.read = true
+		c.column.reserve(kept)
+	}
+	p := r.program(columns)
+	var err error
+	if len(r.offsets) == 0 {
+		err = r.goOver(p, n, keep)
+	} else {
+		err = r.goTo(p, n, keep)
+	}
+	if err != nil {
+		for _, i := range columns {
+			r.columns[i].column.release()
+		}
+		return nil, err
+	}
+	arrays := make([]arrow.Array, len(columns))
+	for i, c := range columns {
+		arrays[i] = arrayOf(r.columns[c].column)
+	}
+	return arrays, nil
+}
+
+// program compiles what is done to each row for some columns.
+func (r *reader) program(columns []int) *program {
+	for _, p := range r.programs {
+		if slices.Equal(p.columns, columns) {
+			return p
+		}
+	}
+	p := &program{columns: slices.Clone(columns)}
+	byField := make([]column, len(r.file.fields))
+	for _, i := range columns {
+		byField[r.columns[i].field] = r.columns[i].column
+	}
+	p.steps = recordSteps(r.file.fields, byField)
+	for i, s := range p.steps {
+		if s.column != nil {
+			p.last = i + 1
+		}
+	}
+	r.programs = append(r.programs, p)
+	return p
+}
+
+// goOver reads the rows of the window for the first time, one after the other.
+func (r *reader) goOver(p *program, n int, keep *batch.Mask) error {
+	c := &r.cursor
+	for ; r.at < r.window.Start; r.at++ {
+		c.skip(r.skip)
+		r.checkEnd(r.at + 1)
+		if c.err != nil {
+			return c.err
+		}
+	}
+	if cap(r.offsets) < n+1 {
+		r.offsets = make([]int, 0, n+1)
+		if err := r.charge(); err != nil {
+			return err
+		}
+	}
+	r.offsets = append(r.offsets, c.at)
+	for i := range n {
+		if keep != nil && !keep.Get(i) {
+			c.skip(r.skip)
+		} else {
+			for k := range p.steps {
+				if s := &p.steps[k]; s.column != nil {
+					s.column.read(c)
+				} else {
+					c.skip(s.skip)
+				}
+			}
+		}
+		r.checkEnd(r.window.Start + int64(i) + 1)
+		if c.err != nil {
+			r.offsets = r.offsets[:0]
+			return c.err
+		}
+		r.offsets = append(r.offsets, c.at)
+	}
+	r.at = r.window.End
+	return nil
+}
+
+// checkEnd makes sure that a block ends where its last row does.
+func (r *reader) checkEnd(row int64) {
+	if len(r.ends) == 0 || r.ends[0].row > row {
+		return
+	}
+	c := &r.cursor
+	if end := r.ends[0].byte; c.err == nil && c.at != end {
+		c.fail("the rows of a block have %d bytes more or less than the block", max(end-c.at, c.at-end))
+	}
+	for len(r.ends) > 0 && r.ends[0].row <= row { // also those without rows
+		r.ends = r.ends[1:]
+	}
+}
+
+// goTo reads the kept rows of a window that was gone over before.
+func (r *reader) goTo(p *program, n int, keep *batch.Mask) error {
+	c := newCursor(r.data)
+	for i := range n {
+		if keep != nil && !keep.Get(i) {
+			continue
+		}
+		c.at = r.offsets[i]
+		for k := range p.steps[:p.last] {
+			if s := &p.steps[k]; s.column != nil {
+				s.column.read(&c)
+			} else {
+				c.skip(s.skip)
+			}
+		}
+		if c.err != nil {
+			return c.err
+		}
+	}
+	return nil
+}
+
+func (r *reader) Close() error {
+	for _, c := range r.columns {
+		c.column.release()
+	}
+	r.columns, r.programs, r.data, r.offsets, r.open = nil, nil, nil, nil, false
+	r.ranges, r.source.buf = nil, nil
+	r.charged.Free()
+	return nil
+}
