@@ -20,7 +20,6 @@ import (
 	"github.com/icebergexec/icebergexec/engine/errs"
 	"github.com/icebergexec/icebergexec/engine/fileio"
 	"github.com/icebergexec/icebergexec/engine/mem"
-	"github.com/icebergexec/icebergexec/engine/plan"
 	"github.com/icebergexec/icebergexec/engine/pq"
 )
 
@@ -56,17 +55,23 @@ type Options struct {
 	Host HostReader
 }
 
+// The file formats by their names in manifests, in upper case.
+const (
+	formatParquet = "PARQUET"
+	formatORC     = "ORC"
+)
+
 // Open opens the file at a location in the given format, whose name is compared
 // without case.
 func Open(ctx context.Context, location, format string, options Options) (File, error) {
 	switch strings.ToUpper(format) {
-	case plan.FormatParquet:
+	case formatParquet:
 		f, err := options.FS.Open(ctx, location)
 		if err != nil {
 			return nil, errs.Wrap(err, "open", location)
 		}
 		return opened(pq.Open(ctx, f, location, pq.Options{Alloc: options.Alloc, Pool: options.Pool, BatchRows: options.BatchRows}))
-	case plan.FormatORC:
+	case formatORC:
 		if options.Host != nil {
 			return openHost(ctx, location, strings.ToUpper(format), options)
 		}
