@@ -30,7 +30,8 @@ type reader struct {
 	schema   *arrow.Schema
 	columns  []selectedColumn
 	skip     []skipOp // over a whole row
-	maxRows  int64
+	maxRows  int64    // of the next windows
+	mostRows int64    // of any window
 	charged  *mem.Reservation
 	programs []*program
 
@@ -99,7 +100,8 @@ func (f *File) NewReader(_ context.Context, columns []batch.Column, ranges []bat
 		width += column.width()
 	}
 	r.schema = arrow.NewSchema(fields, nil)
-	r.maxRows = max(1, min(int64(f.opts.BatchRows), rowBytes/int64(max(width, 1))))
+	r.mostRows = max(1, min(int64(f.opts.BatchRows), rowBytes/int64(max(width, 1))))
+	r.maxRows = r.mostRows
 	r.ranges = slices.Clone(ranges)
 	if ranges == nil {
 		r.ranges = []batch.Range{{Start: 0, End: math.MaxInt64}}
@@ -110,6 +112,9 @@ func (f *File) NewReader(_ context.Context, columns []batch.Column, ranges []bat
 }
 
 func (r *reader) Schema() *arrow.Schema { return r.schema }
+
+// LimitWindow implements batch.WindowLimiter.
+func (r *reader) LimitWindow(rows int) { r.maxRows = max(1, min(int64(rows), r.mostRows)) }
 
 func (r *reader) Next(ctx context.Context) (batch.Range, error) {
 	if err := ctx.Err(); err != nil {

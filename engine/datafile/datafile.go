@@ -16,6 +16,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
+	"github.com/icebergexec/icebergexec/engine/avro"
 	"github.com/icebergexec/icebergexec/engine/batch"
 	"github.com/icebergexec/icebergexec/engine/errs"
 	"github.com/icebergexec/icebergexec/engine/fileio"
@@ -58,6 +59,7 @@ type Options struct {
 // The file formats by their names in manifests, in upper case.
 const (
 	formatParquet = "PARQUET"
+	formatAvro    = "AVRO"
 	formatORC     = "ORC"
 )
 
@@ -71,6 +73,12 @@ func Open(ctx context.Context, location, format string, options Options) (File, 
 			return nil, errs.Wrap(err, "open", location)
 		}
 		return opened(pq.Open(ctx, f, location, pq.Options{Alloc: options.Alloc, Pool: options.Pool, BatchRows: options.BatchRows}))
+	case formatAvro:
+		f, err := options.FS.Open(ctx, location)
+		if err != nil {
+			return nil, errs.Wrap(err, "open", location)
+		}
+		return opened(avro.Open(ctx, f, location, avro.Options{Alloc: options.Alloc, Pool: options.Pool, BatchRows: options.BatchRows}))
 	case formatORC:
 		if options.Host != nil {
 			return openHost(ctx, location, strings.ToUpper(format), options)
@@ -80,7 +88,7 @@ func Open(ctx context.Context, location, format string, options Options) (File, 
 	return nil, errs.At(errs.Unsupported, "open", location, "the file format %q cannot be read; known are parquet, avro and, with a reader of the host, orc", format)
 }
 
-// opened keeps a nil *pq.File from becoming a non-nil File.
+// opened keeps a nil pointer from becoming a non-nil File.
 func opened[F File](f F, err error) (File, error) {
 	if err != nil {
 		return nil, err

@@ -44,20 +44,12 @@ type part struct {
 	ranges []batch.Range // nil: all rows
 
 	set        *deletes.Set
-	projection *project.Projection // of the result, the filter and most keys
-	keys       leafSource
-	filter     leafSource
+	projection *project.Projection // of the result and the filter
+	keys       *project.Projection // of the keys: mostly the same
 	reader     batch.FileReader
 	metadata   *metadataColumns
 	sizer      *sizer
 	gather     *gather
-}
-
-// leafSource builds the columns of a filter or of keys. Its columns begin at
-// first among those of the reader.
-type leafSource struct {
-	projection *project.Projection
-	first      int
 }
 
 // run reads the part and emits its batches.
@@ -117,11 +109,10 @@ func (p *part) open(ctx context.Context) error {
 	if p.set, err = p.scan.resolver.ForTask(ctx, p.task); err != nil {
 		return err
 	}
-	columns, err := p.bind()
-	if err != nil {
+	if err := p.bind(); err != nil {
 		return err
 	}
-	if p.reader, err = p.file.NewReader(ctx, columns, p.ranges); err != nil {
+	if p.reader, err = p.file.NewReader(ctx, p.projection.Columns(), p.ranges); err != nil {
 		return err
 	}
 	cfg := &p.scan.cfg
@@ -134,11 +125,11 @@ func (p *part) open(ctx context.Context) error {
 }
 
 // bind finds the columns that the result, the filter and the deletes need.
-func (p *part) bind() ([]batch.Column, error) {
+func (p *part) bind() error {
 	cfg := &p.scan.cfg
 	spec, ok := cfg.Table.SpecByID(p.task.Data.SpecID)
 	if !ok {
-		return nil, errs.At(errs.Corrupt, "read", p.task.Data.Path, "its partition spec %d is not in the table metadata", p.task.Data.SpecID)
+		return errs.At(errs.Corrupt, "read", p.task.Data.Path, "its partition spec %d is not in the table metadata", p.task.Data.SpecID)
 	}
 	options := project.Options{
 		Path: p.task.Data.Path, NameMapping: cfg.Table.NameMapping, Schemas: p.scan.schemas,
@@ -146,34 +137,39 @@ func (p *part) bind() ([]batch.Column, error) {
 	}
 	leaves, err := p.filterFields()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	// Keys have the newest type of their column. Where the filter of an older
-	// snapshot has another, they are bound apart.
-	apart := false
-	for _, key := range p.set.Fields() {
-		i := slices.IndexFunc(leaves, func(f iceberg.NestedField) bool { return f.ID == key.ID })
-		if i < 0 {
-			leaves = append(leaves, key)
-		} else if !leaves[i].Type.Equals(key.Type) {
-			apart = true
+	// snapshot has another, keys get a projection of their own, of the same
+	// fields and so of the same file columns.
+	keys := p.set.Fields()
+	keysFirst, filterFirst := union(keys, leaves), union(leaves, keys)
+	if p.projection, err = project.New(p.file.Schema(), cfg.Selection.stored, filterFirst, options); err != nil {
+		return err
+	}
+	p.keys = p.projection
+	for _, key := range keys {
+		if i := indexOfField(leaves, key.ID); i >= 0 && !leaves[i].Type.Equals(key.Type) {
+			p.keys, err = project.New(p.file.Schema(), cfg.Selection.stored, keysFirst, options)
+			return err
 		}
 	}
-	if p.projection, err = project.New(p.file.Schema(), cfg.Selection.stored, leaves, options); err != nil {
-		return nil, err
-	}
-	columns := p.projection.Columns()
-	p.filter = leafSource{projection: p.projection}
-	p.keys = p.filter
-	if apart {
-		keys, err := project.New(p.file.Schema(), iceberg.NewSchema(0), p.set.Fields(), options)
-		if err != nil {
-			return nil, err
+	return nil
+}
+
+// union appends to a the fields of b whose ids it lacks.
+func union(a, b []iceberg.NestedField) []iceberg.NestedField {
+	all := slices.Clone(a)
+	for _, f := range b {
+		if indexOfField(a, f.ID) < 0 {
+			all = append(all, f)
 		}
-		p.keys = leafSource{projection: keys, first: len(columns)}
-		columns = append(slices.Clone(columns), keys.Columns()...)
 	}
-	return columns, nil
+	return all
+}
+
+func indexOfField(fields []iceberg.NestedField, id int) int {
+	return slices.IndexFunc(fields, func(f iceberg.NestedField) bool { return f.ID == id })
 }
 
 // filterFields are the columns of the filter in the types of the scan's schema.
@@ -242,8 +238,8 @@ type window struct {
 }
 
 type leafKey struct {
-	source leafSource
-	id     int
+	projection *project.Projection
+	id         int
 }
 
 func (w *window) release() {
@@ -257,15 +253,14 @@ func (w *window) release() {
 
 // leaf returns a filter or key column of all rows of the window. The window
 // owns it.
-func (w *window) leaf(ctx context.Context, source leafSource, id int) (arrow.Array, error) {
-	key := leafKey{source, id}
+func (w *window) leaf(ctx context.Context, projection *project.Projection, id int) (arrow.Array, error) {
+	key := leafKey{projection, id}
 	if a := w.leaves[key]; a != nil {
 		return a, nil
 	}
 	p := w.part
 	var column arrow.Array
-	if i := source.projection.LeafColumn(id); i != project.NoColumn {
-		i += source.first
+	if i := projection.LeafColumn(id); i != project.NoColumn {
 		if column = w.full[i]; column == nil {
 			read, err := p.reader.Read(ctx, []int{i}, nil)
 			if err != nil {
@@ -276,7 +271,7 @@ func (w *window) leaf(ctx context.Context, source leafSource, id int) (arrow.Arr
 			p.sizer.readFull(column)
 		}
 	}
-	a, err := source.projection.Leaf(p.scan.cfg.Alloc, id, column, w.n)
+	a, err := projection.Leaf(p.scan.cfg.Alloc, id, column, w.n)
 	if err != nil {
 		return nil, err
 	}
@@ -296,7 +291,7 @@ func (p *part) read(ctx context.Context, rows batch.Range) (arrow.RecordBatch, e
 		return nil, err
 	}
 	if w.keep.Count() > 0 {
-		value := func(id int) (arrow.Array, error) { return w.leaf(ctx, p.filter, id) }
+		value := func(id int) (arrow.Array, error) { return w.leaf(ctx, p.projection, id) }
 		if err := p.task.Residual.Evaluate(cfg.Mode, w.n, value, &w.keep); err != nil {
 			return nil, errs.Wrap(err, "filter", p.task.Data.Path)
 		}
