@@ -135,14 +135,13 @@ func (e *evaluation) clearTuples(t *tupleTest, keep *batch.Mask) error {
 		readers[i] = r
 	}
 	var key []byte
-	for i := range rows(keep.Words) {
+	clearRows(keep, func(i int) bool {
 		key = key[:0]
 		for _, r := range readers {
 			key = r.col.kind.appendKey(key, r.at(i))
 		}
-		if _, ok := t.keys[string(key)]; !ok {
-			keep.Clear(i)
-		}
-	}
+		_, ok := t.keys[string(key)]
+		return ok
+	})
 	return nil
 }

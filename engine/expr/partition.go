@@ -1,6 +1,7 @@
 package expr
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -231,6 +232,9 @@ func (f partitionField) sourcesBetween(lower, upper []byte) (in interval) {
 			high := f.preimage(bounds.hi)
 			in.hi, in.hasHi, in.hiOpen = high.hi, high.hasHi, high.hiOpen
 		}
+		if _, ok := f.transform.(iceberg.TruncateTransform); ok && f.col.kind == kindInt && !in.hasHi {
+			return interval{} // see truncatedTo
+		}
 		return in
 	}
 	if d, ok := decodeBound(iceberg.PrimitiveTypes.Int32, lower); ok {
@@ -264,8 +268,12 @@ func (f partitionField) truncatedTo(d datum, width int) interval {
 	in := interval{lo: d, hasLo: true}
 	switch f.col.kind {
 	case kindInt:
-		in.hi = datum{n: d.n + int64(width) - 1}
-		in.hasHi = in.hi.n >= d.n
+		in.hi, in.hasHi = datum{n: d.n + int64(width) - 1}, true
+		if in.hi.n < d.n || d.n <= math.MaxInt32 && in.hi.n > math.MaxInt32 {
+			// The least values of a type have no multiple of the width below
+			// them, and truncate to one that has overflown to here.
+			return interval{}
+		}
 	case kindDecimal:
 		in.hi.d, in.hasHi = addDecimal(d.d, int64(width)-1)
 	case kindBytes:

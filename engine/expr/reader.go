@@ -3,7 +3,6 @@ package expr
 import (
 	"bytes"
 	"encoding/binary"
-	"iter"
 	"math"
 	"math/bits"
 	"unsafe"
@@ -17,16 +16,15 @@ import (
 	"github.com/icebergexec/icebergexec/engine/errs"
 )
 
-// rows iterates over the set bits of a bitmap.
-func rows(words []uint64) iter.Seq[int] {
-	return func(yield func(int) bool) {
-		for i, w := range words {
-			for ; w != 0; w &= w - 1 {
-				if !yield(i<<6 + bits.TrailingZeros64(w)) {
-					return
-				}
-			}
+// clearRows drops the rows of keep that do not match.
+func clearRows(keep *batch.Mask, matches func(i int) bool) {
+	for i, w := range keep.Words {
+		var match uint64
+		for m := w; m != 0; m &= m - 1 {
+			j := bits.TrailingZeros64(m)
+			match |= bit(matches(i<<6+j)) << j
 		}
+		keep.Words[i] = match
 	}
 }
 
@@ -250,11 +248,8 @@ func (v intVector[T]) at(i int) datum { return datum{n: int64(v[i])} }
 
 func (v intVector[T]) clear(t *test, keep *batch.Mask) {
 	if t.values.set != nil {
-		for i := range rows(keep.Words) {
-			if t.values.set.intTable.contains(int64(v[i])) == t.values.inverted {
-				keep.Clear(i)
-			}
-		}
+		table, inverted := &t.values.set.intTable, t.values.inverted
+		clearRows(keep, func(i int) bool { return table.contains(int64(v[i])) != inverted })
 		return
 	}
 	lo, span, flip := t.values.span()
@@ -339,11 +334,33 @@ type decimalVector []decimal128.Num
 func (v decimalVector) at(i int) datum { return datum{d: v[i]} }
 
 func (v decimalVector) clear(t *test, keep *batch.Mask) {
-	for i := range rows(keep.Words) {
-		if !t.values.contains(datum{d: v[i]}) {
-			keep.Clear(i)
-		}
+	inverted := t.values.inverted
+	if t.values.set != nil {
+		table := t.values.set.decimalTable
+		clearRows(keep, func(i int) bool {
+			_, ok := table[v[i]]
+			return ok != inverted
+		})
+		return
 	}
+	in := t.values.in
+	lo, hi := leastDecimal, greatestDecimal
+	if in.hasLo {
+		lo = in.lo.d
+	}
+	if in.hasHi {
+		hi = in.hi.d
+	}
+	if in.empty {
+		lo, hi = greatestDecimal, leastDecimal
+	}
+	clearRows(keep, func(i int) bool { return (atMost(lo, v[i]) && atMost(v[i], hi)) != inverted })
+}
+
+var leastDecimal, greatestDecimal = decimal128.New(math.MinInt64, 0), decimal128.New(math.MaxInt64, math.MaxUint64)
+
+func atMost(a, b decimal128.Num) bool {
+	return a.HighBits() < b.HighBits() || a.HighBits() == b.HighBits() && a.LowBits() <= b.LowBits()
 }
 
 // bytesVector is strings or binary values with offsets of some width.
@@ -352,23 +369,36 @@ type bytesVector[O ~int32 | ~int64] struct {
 	data    []byte
 }
 
-func (v bytesVector[O]) at(i int) datum { return datum{b: v.data[v.offsets[i]:v.offsets[i+1]]} }
+func (v bytesVector[O]) value(i int) []byte { return v.data[v.offsets[i]:v.offsets[i+1]] }
+
+func (v bytesVector[O]) at(i int) datum { return datum{b: v.value(i)} }
 
 func (v bytesVector[O]) clear(t *test, keep *batch.Mask) {
+	inverted := t.values.inverted
 	if t.values.set == nil && t.values.in.point(kindBytes) {
+		// Most strings differ in length, which the offsets tell.
 		lit := t.values.in.lo.b
-		for i := range rows(keep.Words) {
-			if bytes.Equal(v.data[v.offsets[i]:v.offsets[i+1]], lit) == t.values.inverted {
-				keep.Clear(i)
-			}
-		}
+		clearRows(keep, func(i int) bool { return bytes.Equal(v.value(i), lit) != inverted })
 		return
 	}
-	for i := range rows(keep.Words) {
-		if !t.values.contains(v.at(i)) {
-			keep.Clear(i)
+	matches := t.values.bytesMatcher()
+	clearRows(keep, func(i int) bool { return matches(v.value(i)) })
+}
+
+// bytesMatcher prepares the values for many byte strings.
+func (v values) bytesMatcher() func(b []byte) bool {
+	in, inverted := v.in, v.inverted
+	if v.set != nil {
+		table := v.set.stringTable
+		return func(b []byte) bool {
+			_, ok := table[string(b)]
+			return ok != inverted
 		}
 	}
+	if prefix, ok := in.prefix(); ok {
+		return func(b []byte) bool { return bytes.HasPrefix(b, prefix) != inverted }
+	}
+	return func(b []byte) bool { return in.contains(kindBytes, datum{b: b}) != inverted }
 }
 
 // viewVector is byte strings in another layout.
@@ -377,11 +407,8 @@ type viewVector struct{ value func(i int) []byte }
 func (v viewVector) at(i int) datum { return datum{b: v.value(i)} }
 
 func (v viewVector) clear(t *test, keep *batch.Mask) {
-	for i := range rows(keep.Words) {
-		if !t.values.contains(v.at(i)) {
-			keep.Clear(i)
-		}
-	}
+	matches := t.values.bytesMatcher()
+	clearRows(keep, func(i int) bool { return matches(v.value(i)) })
 }
 
 // dictionaryVector is codes into the values of a dictionary.
@@ -396,11 +423,7 @@ func (v dictionaryVector) at(i int) datum { return v.values.at(v.codes(i)) }
 func (v dictionaryVector) clear(t *test, keep *batch.Mask) {
 	match := batch.NewMask(v.values.n, true)
 	v.values.clear(t, match)
-	for i := range rows(keep.Words) {
-		if !match.Get(v.codes(i)) {
-			keep.Clear(i)
-		}
-	}
+	clearRows(keep, func(i int) bool { return match.Get(v.codes(i)) })
 }
 
 func codesOf(d *array.Dictionary) func(i int) int {

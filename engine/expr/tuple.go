@@ -109,14 +109,3 @@ func sortedByColumn(rules []*rule) []*rule {
 	slices.SortStableFunc(sorted, func(a, b *rule) int { return a.test.col.id - b.test.col.id })
 	return sorted
 }
-
-func (t *tupleTest) memorySize() int64 {
-	n := int64(0)
-	for key := range t.keys {
-		n += int64(len(key)) + 16 + 32
-	}
-	for _, e := range t.each {
-		n += e.values.set.memorySize()
-	}
-	return n
-}
