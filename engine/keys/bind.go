@@ -10,6 +10,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/bitutil"
 	"github.com/apache/arrow-go/v18/arrow/decimal128"
+	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/apache/iceberg-go"
 )
 
@@ -34,7 +35,7 @@ func bind(t iceberg.Type, f form, a arrow.Array) (column, error) {
 	case twoWords:
 		c.words, ok = bindWordPairs(t, a)
 	case text:
-		c.texts, ok = bindTexts(t, a)
+		ok = bindTexts(&c, t, a)
 	}
 	if !ok {
 		return column{}, fmt.Errorf("values of Arrow type %s cannot be read as %s", a.DataType(), t)
@@ -45,7 +46,7 @@ func bind(t iceberg.Type, f form, a arrow.Array) (column, error) {
 func bindNulls(f form, n int) column {
 	c := column{validity: make([]byte, (n+7)/8)}
 	if f == text {
-		c.texts = func(dst []string, _, _ int) []string { return dst }
+		c.setText(func(int) string { return "" })
 	} else {
 		c.words = func(dst []uint64, _, _ int) ([]uint64, error) { return dst, nil }
 	}
@@ -254,60 +255,69 @@ func decimals(t iceberg.DecimalType, a arrow.Array) (read func(i int) (v decimal
 }
 
 // bindTexts reads types that are compared byte by byte.
-func bindTexts(t iceberg.Type, a arrow.Array) (func(dst []string, start, n int) []string, bool) {
+func bindTexts(c *column, t iceberg.Type, a arrow.Array) (ok bool) {
 	fixed, isFixed := t.(iceberg.FixedType)
 	switch a := a.(type) {
 	case *array.String:
-		return slices(a.ValueOffsets(), a.Data().Buffers()[2].Bytes), !isFixed
+		setSlices(c, a.ValueOffsets(), a.Data().Buffers()[2])
 	case *array.Binary:
-		return slices(a.ValueOffsets(), a.Data().Buffers()[2].Bytes), !isFixed
+		setSlices(c, a.ValueOffsets(), a.Data().Buffers()[2])
 	case *array.LargeString:
-		return slices(a.ValueOffsets(), a.Data().Buffers()[2].Bytes), !isFixed
+		setSlices(c, a.ValueOffsets(), a.Data().Buffers()[2])
 	case *array.LargeBinary:
-		return slices(a.ValueOffsets(), a.Data().Buffers()[2].Bytes), !isFixed
+		setSlices(c, a.ValueOffsets(), a.Data().Buffers()[2])
 	case *array.StringView:
-		return eachText(a, a.Value), !isFixed
+		c.setText(a.Value)
 	case *array.BinaryView:
-		return eachText(a, func(i int) string { return stringOf(a.Value(i)) }), !isFixed
+		c.setText(func(i int) string { return stringOf(a.Value(i)) })
 	case *array.FixedSizeBinary:
-		width := a.DataType().(*arrow.FixedSizeBinaryType).ByteWidth
-		return eachText(a, func(i int) string { return stringOf(a.Value(i)) }), !isFixed || width == fixed.Len()
+		c.setText(func(i int) string { return stringOf(a.Value(i)) })
+		return !isFixed || a.DataType().(*arrow.FixedSizeBinaryType).ByteWidth == fixed.Len()
+	default:
+		return false
 	}
-	return nil, false
+	return !isFixed
 }
 
-// slices cuts texts out of one data buffer.
-func slices[O int32 | int64](offsets []O, buffer func() []byte) func([]string, int, int) []string {
+// setSlices cuts texts out of one data buffer.
+func setSlices[O int32 | int64](c *column, offsets []O, buffer *memory.Buffer) {
 	var data []byte
-	if len(offsets) > 0 && offsets[len(offsets)-1] > 0 {
-		data = buffer() // an array without bytes may have no buffer
+	if buffer != nil { // an array without bytes may have none
+		data = buffer.Bytes()
 	}
-	return func(dst []string, start, n int) []string {
-		if n == 0 {
-			return dst
+	c.text = func(i int) string { return stringOf(data[offsets[i]:offsets[i+1]]) }
+	c.mixTexts = func(hash []uint64, start int, seed uint64, null *nullBits) {
+		if len(hash) == 0 {
+			return
 		}
 		at := offsets[start]
-		for j, end := range offsets[start+1 : start+n+1] {
-			dst[j] = stringOf(data[at:end])
+		for j, end := range offsets[start+1 : start+len(hash)+1] {
+			word := uint64(nullWord)
+			if null == nil || !null.isSet(j) {
+				word = hashText(stringOf(data[at:end]), seed)
+			}
+			hash[j] = mix(hash[j], word)
 			at = end
 		}
-		return dst
+	}
+}
+
+// setText reads texts one by one. The bytes of a null are never looked at:
+// those of a view may point anywhere.
+func (c *column) setText(text func(i int) string) {
+	c.text = text
+	c.mixTexts = func(hash []uint64, start int, seed uint64, null *nullBits) {
+		for j := range hash {
+			word := uint64(nullWord)
+			if null == nil || !null.isSet(j) {
+				word = hashText(text(start+j), seed)
+			}
+			hash[j] = mix(hash[j], word)
+		}
 	}
 }
 
 func stringOf(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
-
-func eachText(a arrow.Array, value func(i int) string) func([]string, int, int) []string {
-	return func(dst []string, start, n int) []string {
-		for j := range n {
-			dst[j] = ""
-			if a.IsValid(start + j) { // the bytes of a null view may point anywhere
-				dst[j] = value(start + j)
-			}
-		}
-		return dst
-	}
-}
 
 // view reads 64-bit values where they lie.
 func view(values []int64) wordSource {
@@ -385,15 +395,7 @@ func bindDictionary(t iceberg.Type, f form, a *array.Dictionary) (column, error)
 		}
 	}
 	if f == text {
-		texts := values.texts(make([]string, n), 0, n)
-		c.texts = func(dst []string, start, n int) []string {
-			for j, k := range indices[start : start+n] {
-				if k >= 0 {
-					dst[j] = texts[k]
-				}
-			}
-			return dst
-		}
+		c.setDictionary(values, n, indices)
 		return c, nil
 	}
 	width := int(f) + 1
@@ -410,4 +412,31 @@ func bindDictionary(t iceberg.Type, f form, a *array.Dictionary) (column, error)
 		return dst, nil
 	}
 	return c, nil
+}
+
+// setDictionary hashes each text of a dictionary once, unless few of them are used.
+func (c *column) setDictionary(values column, n int, indices []int) {
+	c.setText(func(i int) string { return values.text(indices[i]) })
+	if n > len(indices) {
+		return
+	}
+	var seed uint64
+	var hashes []uint64
+	c.mixTexts = func(hash []uint64, start int, with uint64, _ *nullBits) {
+		if hashes == nil || seed != with {
+			seed, hashes = with, make([]uint64, n)
+			for k := range hashes {
+				if values.validity == nil || bitutil.BitIsSet(values.validity, values.offset+k) {
+					hashes[k] = hashText(values.text(k), seed)
+				}
+			}
+		}
+		for j, k := range indices[start : start+len(hash)] {
+			word := uint64(nullWord)
+			if k >= 0 {
+				word = hashes[k]
+			}
+			hash[j] = mix(hash[j], word)
+		}
+	}
 }

@@ -32,11 +32,21 @@ func (f filter) candidates(hashes []uint64, chosen *[blockRows]uint16) []uint16 
 	return chosen[:n]
 }
 
-// reduce maps a hash to [0, size) by its high 32 bits, for sizes up to 2^32.
-func reduce(hash, size uint64) uint64 {
-	if size > 1<<32 {
-		high, _ := bits.Mul64(hash, size)
-		return high
+// candidatesOfWords is candidates for keys of one word, hashed on the way.
+func (f filter) candidatesOfWords(words []uint64, seed uint64, hashes *[blockRows]uint64, chosen *[blockRows]uint16) []uint16 {
+	n, size := 0, uint64(len(f))
+	seed = bits.RotateLeft64(seed, 23)
+	for j, w := range words {
+		h := fold(seed ^ w)
+		hashes[j&(blockRows-1)] = h
+		chosen[n&(blockRows-1)] = uint16(j)
+		want := filterBits(h)
+		if f[(h>>32)*size>>32]&want == want {
+			n++
+		}
 	}
-	return (hash >> 32) * size >> 32
+	return chosen[:n]
 }
+
+// reduce maps a hash to [0, size) by its high 32 bits. Sizes are at most maxSlots.
+func reduce(hash, size uint64) uint64 { return (hash >> 32) * size >> 32 }

@@ -26,8 +26,6 @@
 package keys
 
 import (
-	"hash/maphash"
-	"math/bits"
 	"math/rand/v2"
 
 	"github.com/apache/iceberg-go"
@@ -74,8 +72,7 @@ type Layout struct {
 	// words is the number of words of a key held as words, 0 for one held as bytes.
 	words int
 	// The seeds are random, so that nobody can prepare keys that collide.
-	seed     uint64
-	textSeed maphash.Seed
+	seed, textSeed uint64
 }
 
 // NewLayout makes the layout of keys over primitive columns, which may lie in
@@ -84,7 +81,7 @@ func NewLayout(fields []iceberg.NestedField) (*Layout, error) {
 	if len(fields) == 0 {
 		return nil, errs.New(errs.InvalidArgument, "a key needs at least one column")
 	}
-	l := &Layout{fields: fields, seed: rand.Uint64(), textSeed: maphash.MakeSeed()}
+	l := &Layout{fields: fields, seed: rand.Uint64(), textSeed: rand.Uint64()}
 	fixed := true
 	for _, f := range fields {
 		form, ok := formOf(f.Type)
@@ -103,23 +100,3 @@ func NewLayout(fields []iceberg.NestedField) (*Layout, error) {
 
 // Fields are the key columns in the order of the key.
 func (l *Layout) Fields() []iceberg.NestedField { return l.fields }
-
-// nullWord stands for a null in hashes and, beside a null mark, in keys held
-// as words. Any constant serves: a value may share it.
-const nullWord = 0x9ae16a3b2f90404f
-
-// fold mixes a word into a hash so that every bit of the result depends on
-// every bit of the input.
-func fold(x uint64) uint64 {
-	high, low := bits.Mul64(x^0x9e3779b97f4a7c15, 0xd6e8feb86659fd93)
-	return high ^ low
-}
-
-// mix adds the next word of a key to the hash of those before it.
-func mix(hash, word uint64) uint64 { return fold(bits.RotateLeft64(hash, 23) ^ word) }
-
-// Scatter derives the hash bits of one level of partitioning from a key's
-// hash, so that keys that met in a partition part at the next level.
-func Scatter(hash uint64, level int) uint64 {
-	return fold(bits.RotateLeft64(hash, 41) + uint64(level)*0xa0761d6478bd642f)
-}

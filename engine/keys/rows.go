@@ -3,7 +3,6 @@ package keys
 import (
 	"encoding/binary"
 	"fmt"
-	"hash/maphash"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/iceberg-go"
@@ -31,8 +30,10 @@ type column struct {
 	// words fills one or two words for each row from start on and returns them:
 	// dst, or a view of the array itself. Words of null rows may be anything.
 	words func(dst []uint64, start, n int) ([]uint64, error)
-	// texts does the same for columns of bytes.
-	texts func(dst []string, start, n int) []string
+	// text is a value of a column of bytes. mixTexts adds the values from start
+	// on to hashes; null has the bits of the rows that are null, unless nil.
+	text     func(i int) string
+	mixTexts func(hash []uint64, start int, seed uint64, null *nullBits)
 }
 
 // NewRows makes unbound rows of this layout.
@@ -82,18 +83,20 @@ type block struct {
 
 type blockColumn struct {
 	words, wordBuffer []uint64
-	texts, textBuffer []string
-	null              [blockRows / 64]uint64 // set bit: null; valid if hasNulls
+	text              func(i int) string
+	start             int
+	null              nullBits // valid if hasNulls
 	hasNulls          bool
 }
 
+// nullBits has a set bit for each null row of a block.
+type nullBits [blockRows / 64]uint64
+
+func (b *nullBits) isSet(j int) bool { return b[j>>6]>>(uint(j)&63)&1 == 1 }
+
 // load brings rows [start, start+n) into the block and hashes them.
 func (r *Rows) load(b *block, start, n int) error {
-	b.n, b.hasNulls = n, false
-	for len(b.buffers) < len(r.columns) {
-		b.buffers = append(b.buffers, blockColumn{})
-	}
-	b.column = b.buffers[:len(r.columns)]
+	b.prepare(len(r.columns), n)
 	hash := b.hash[:n]
 	for j := range hash {
 		hash[j] = r.layout.seed
@@ -120,6 +123,28 @@ func (r *Rows) load(b *block, start, n int) error {
 	return nil
 }
 
+// loadWords brings rows of a single column of words without nulls into the
+// block, but does not hash them.
+func (r *Rows) loadWords(b *block, start, n int) ([]uint64, error) {
+	b.prepare(1, n)
+	bc := &b.column[0]
+	bc.hasNulls = false
+	words, err := bc.fill(&r.columns[0], start, n, 1)
+	if err != nil {
+		return nil, columnError(r.layout.fields[0], err)
+	}
+	return words[:n], nil
+}
+
+// prepare readies the block for n rows of some columns.
+func (b *block) prepare(columns, n int) {
+	b.n, b.hasNulls = n, false
+	for len(b.buffers) < columns {
+		b.buffers = append(b.buffers, blockColumn{})
+	}
+	b.column = b.buffers[:columns]
+}
+
 func (b *block) addNulls(i, n int) {
 	if i > 1 {
 		return // only keys held as words use the bits
@@ -135,9 +160,7 @@ func (b *block) addNulls(i, n int) {
 	}
 }
 
-func (bc *blockColumn) isNull(j int) bool {
-	return bc.hasNulls && bc.null[j>>6]>>(uint(j)&63)&1 == 1
-}
+func (bc *blockColumn) isNull(j int) bool { return bc.hasNulls && bc.null.isSet(j) }
 
 func (bc *blockColumn) loadNulls(c *column, start, n int) {
 	bc.hasNulls = false
@@ -225,23 +248,12 @@ func (bc *blockColumn) fill(c *column, start, n, width int) ([]uint64, error) {
 	return words, nil
 }
 
-func (bc *blockColumn) hashTexts(c *column, seed maphash.Seed, hash []uint64, start int) {
-	if bc.textBuffer == nil {
-		bc.textBuffer = make([]string, blockRows)
-	}
-	bc.texts = c.texts(bc.textBuffer[:len(hash)], start, len(hash))
-	if !bc.hasNulls {
-		for j, s := range bc.texts {
-			hash[j] = mix(hash[j], maphash.String(seed, s))
-		}
-		return
-	}
-	for j, s := range bc.texts {
-		if bc.isNull(j) {
-			hash[j] = mix(hash[j], nullWord)
-		} else {
-			hash[j] = mix(hash[j], maphash.String(seed, s))
-		}
+func (bc *blockColumn) hashTexts(c *column, seed uint64, hash []uint64, start int) {
+	bc.text, bc.start = c.text, start
+	if bc.hasNulls {
+		c.mixTexts(hash, start, seed, &bc.null)
+	} else {
+		c.mixTexts(hash, start, seed, nil)
 	}
 }
 
@@ -261,8 +273,9 @@ func (l *Layout) appendKey(dst []byte, b *block, j int) []byte {
 			dst = binary.LittleEndian.AppendUint64(dst, bc.words[2*j])
 			dst = binary.LittleEndian.AppendUint64(dst, bc.words[2*j+1])
 		case text:
-			dst = binary.AppendUvarint(dst, uint64(len(bc.texts[j])))
-			dst = append(dst, bc.texts[j]...)
+			value := bc.text(bc.start + j)
+			dst = binary.AppendUvarint(dst, uint64(len(value)))
+			dst = append(dst, value...)
 		}
 	}
 	return dst
@@ -287,7 +300,7 @@ func (l *Layout) Hash(key []byte) (hash uint64, ok bool) {
 			if n <= 0 || length > uint64(len(key)-n) {
 				return 0, false
 			}
-			hash = mix(hash, maphash.Bytes(l.textSeed, key[n:n+int(length)]))
+			hash = mix(hash, hashText(stringOf(key[n:n+int(length)]), l.textSeed))
 			key = key[n+int(length):]
 			continue
 		}

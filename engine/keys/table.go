@@ -49,7 +49,10 @@ const (
 // that are there, and the filter keeps most others away.
 const loadNumerator, loadDenominator = 4, 5
 
-const minSlots = 64
+const (
+	minSlots = 64
+	maxSlots = 1 << 32
+)
 
 // NewTable makes an empty table. charge grows with it and is shrunk, but not
 // freed, by Free.
@@ -108,7 +111,10 @@ func (t *Table) Reserve(n int64) error {
 	if need <= t.slots {
 		return nil
 	}
-	err := t.resize(max(need, t.slots+t.slots/2, minSlots))
+	if need > maxSlots {
+		return errs.New(errs.MemoryLimit, "a key table holds at most %d keys", uint64(maxSlots)*loadNumerator/loadDenominator)
+	}
+	err := t.resize(min(max(need, t.slots+t.slots/2, minSlots), maxSlots))
 	if t.slots > 0 && errs.CodeOf(err) == errs.MemoryLimit {
 		return t.resize(max(need, t.slots+t.slots/8)) // what is left may still do for a while
 	}
@@ -346,16 +352,16 @@ func (t *Table) Exclude(w *Workspace, rows *Rows, sequence int64, keep *batch.Ma
 	if t.n == 0 {
 		return nil
 	}
-	b := &w.block
 	for start := 0; start < rows.n; start += blockRows {
 		n := min(blockRows, rows.n-start)
 		if !anyKept(keep, start, n) {
 			continue
 		}
-		if err := rows.load(b, start, n); err != nil {
+		candidates, err := t.candidates(w, rows, start, n)
+		if err != nil {
 			return err
 		}
-		for _, candidate := range t.filter.candidates(b.hash[:n], &w.candidate) {
+		for _, candidate := range candidates {
 			j := int(candidate)
 			if keep.Get(start+j) && t.lookup(w, j) > sequence {
 				keep.Clear(start + j)
@@ -363,6 +369,17 @@ func (t *Table) Exclude(w *Workspace, rows *Rows, sequence int64, keep *batch.Ma
 		}
 	}
 	return nil
+}
+
+// candidates loads rows [start, start+n) and returns those that pass the filter.
+func (t *Table) candidates(w *Workspace, rows *Rows, start, n int) ([]uint16, error) {
+	b := &w.block
+	if len(rows.columns) == 1 && t.layout.words == 1 && rows.columns[0].validity == nil {
+		words, err := rows.loadWords(b, start, n)
+		return t.filter.candidatesOfWords(words, t.layout.seed, &b.hash, &w.candidate), err
+	}
+	err := rows.load(b, start, n)
+	return t.filter.candidates(b.hash[:n], &w.candidate), err
 }
 
 // lookup is the sequence number of the key of row j of the block, or -1.
