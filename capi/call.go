@@ -29,7 +29,7 @@ type call struct {
 // do runs the body of a public function behind the fence and turns its error
 // into a status and the caller's error structure.
 func do(name string, out *C.struct_iex_error, body func(c *call) error) C.iex_status {
-	err := fenced(name, body)
+	err := fenced(&call{name: name}, body)
 	switch err {
 	case nil:
 		return C.IEX_OK
@@ -50,17 +50,16 @@ func do(name string, out *C.struct_iex_error, body func(c *call) error) C.iex_st
 
 // fenced runs body. A panic, here or in a goroutine that worked for the
 // engine, makes that engine unusable and nothing else.
-func fenced(name string, body func(c *call) error) (err error) {
-	c := &call{name: name}
+func fenced(c *call, body func(c *call) error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			err = errs.Recovered(name, v, debug.Stack())
+			err = errs.Recovered(c.name, v, debug.Stack())
 		}
 		if c.owner != nil && isDefect(err) {
 			c.owner.poison(err)
 		}
 	}()
-	testPanic(name)
+	testPanic(c.name)
 	return body(c)
 }
 

@@ -24,15 +24,11 @@ var watchReleases = sync.OnceFunc(func() {
 		for {
 			left := C.iex_released_wait()
 			// The outcome has nobody to go to; a defect poisons the engine.
-			_ = fenced("release a stream", func(c *call) error {
-				s, err := exports.take(left.cell)
-				C.iex_exported_free(left)
-				if err != nil {
-					return err
-				}
-				c.owner = s.owner
-				return s.release(true)
-			})
+			s, err := exports.take(left.cell)
+			C.iex_exported_free(left)
+			if err == nil {
+				_ = fenced(&call{name: "release", owner: s.owner}, func(*call) error { return s.release(true) })
+			}
 		}
 	})
 })
@@ -85,14 +81,10 @@ func iexgo_exported_next(exported unsafe.Pointer, out *C.struct_ArrowArray) C.in
 // error for get_last_error and iex_stream_error, and returns its errno.
 func callback(name string, exported unsafe.Pointer, body func(*streamHandle) error) C.int {
 	x := (*C.struct_iex_exported)(exported)
-	var s *streamHandle
-	err := fenced(name, func(c *call) (err error) {
-		if s, err = exports.get(x.cell); err != nil {
-			return err
-		}
-		c.owner = s.owner
-		return body(s)
-	})
+	s, err := exports.get(x.cell)
+	if err == nil {
+		err = fenced(&call{name: name, owner: s.owner}, func(*call) error { return body(s) })
+	}
 	if err == nil {
 		return 0
 	}

@@ -3,6 +3,8 @@
  *
  *     cc scan.c -o scan $(pkg-config --cflags --libs icebergexec)
  *     ./scan /warehouse/orders/metadata/00007.metadata.json [column ...]
+ *
+ * IEX_OPTIONS in the environment may hold the engine options, such as {"memory_limit": "64MiB"}.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -70,8 +72,8 @@ int main(int argc, char **argv) {
 	iex_stream *rows = NULL;
 	struct ArrowSchema schema;
 
-	const char *options = "{\"memory_limit\": \"256MiB\"}";
-	if (iex_engine_open(options, strlen(options), &engine, &error) != IEX_OK) return fail("open", &error);
+	const char *options = getenv("IEX_OPTIONS");
+	if (iex_engine_open(options, options ? strlen(options) : 0, &engine, &error) != IEX_OK) return fail("open", &error);
 
 	char *request = make_request(argc, argv);
 	iex_status status = iex_scan(engine, request, strlen(request), &rows, &error);

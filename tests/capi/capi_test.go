@@ -1,0 +1,169 @@
+// Package capi runs the C programs of programs/ and of docs/examples against
+// the shared library.
+//
+//	programs/*.c --cc -Wall -Wextra -Werror--> one program a topic, exit status 0 when all its checks hold
+//
+// The programs run against a library with the build tag iextest, which is slow
+// or defect on demand; the examples against the library as it ships.
+package capi
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/icebergexec/icebergexec/tests/tables/fixtures"
+)
+
+func TestMain(m *testing.M) { os.Exit(fixtures.Main(m)) }
+
+// root is the project's folder.
+func root() string {
+	_, self, _, _ := runtime.Caller(0)
+	return filepath.Dir(filepath.Dir(filepath.Dir(self)))
+}
+
+// shipped is the folder of the library as build/lib.sh makes it; misbehaving
+// of the one with the tag iextest.
+var (
+	shipped     = sync.OnceValues(func() (string, error) { return buildLibrary(filepath.Join(root(), "build/out"), "") })
+	misbehaving = sync.OnceValues(func() (string, error) { return buildLibrary(filepath.Join(root(), "build/out/iextest"), "iextest") })
+)
+
+func buildLibrary(dir, tags string) (string, error) {
+	library := filepath.Join(dir, "libicebergexec.so")
+	build := exec.Command(filepath.Join(root(), "build/lib.sh"))
+	build.Env = append(os.Environ(), "OUT="+library, "TAGS="+tags)
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build %s: %v\n%s", library, err, out)
+	}
+	// The loader looks for the soname.
+	link := library + ".1"
+	_ = os.Remove(link)
+	return dir, os.Symlink(filepath.Base(library), link)
+}
+
+func run(t *testing.T, timeout time.Duration, env []string, name string, args ...string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Env = append(os.Environ(), env...)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s %s: %v\n%s", filepath.Base(name), strings.Join(args, " "), err, out)
+	}
+	return string(out)
+}
+
+// compile makes a program from a C or C++ source.
+func compile(t *testing.T, source, library string, flags ...string) string {
+	t.Helper()
+	compiler, args := "gcc", []string{"-std=c11", "-D_GNU_SOURCE"}
+	if strings.HasSuffix(source, ".cpp") {
+		compiler, args = "g++", []string{"-std=c++11"}
+	}
+	if _, err := exec.LookPath(compiler); err != nil {
+		t.Skipf("no %s here", compiler)
+	}
+	program := filepath.Join(t.TempDir(), "program")
+	args = append(args, "-Wall", "-Wextra", "-Werror", "-pedantic", "-g", "-I"+filepath.Join(root(), "include"), source, "-o", program,
+		"-L"+library, "-licebergexec", "-Wl,-rpath,"+library, "-pthread")
+	run(t, time.Minute, nil, compiler, append(args, flags...)...)
+	return program
+}
+
+// table is a Java-written table: its metadata location and number of rows.
+func table(t *testing.T, name string) (location, rows string) {
+	t.Helper()
+	var c struct {
+		Metadata string `json:"metadata_location"`
+	}
+	dir := filepath.Join(fixtures.Dir(t), name)
+	read(t, filepath.Join(dir, "case.json"), &c)
+	var expected []any
+	read(t, filepath.Join(dir, "expected.json"), &expected)
+	return c.Metadata, fmt.Sprint(len(expected))
+}
+
+func read(t *testing.T, path string, into any) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err == nil {
+		err = json.Unmarshal(text, into)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// engineOptions are the options of every engine in the programs: they find the
+// tables where they were unpacked.
+func engineOptions(t *testing.T) string {
+	return fmt.Sprintf(`IEX_OPTIONS={"memory_limit": "64MiB", "path_prefixes": {%q: %q}}`, fixtures.Prefix, fixtures.Dir(t))
+}
+
+func library(t *testing.T, build func() (string, error)) string {
+	t.Helper()
+	dir, err := build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// programs lists what runs with which arguments.
+func programs(t *testing.T) map[string][]string {
+	location, rows := table(t, "eq_composite")
+	return map[string][]string{
+		"contract.c": {location, rows},
+		"streams.c":  {location, rows},
+		"waiting.c":  {location},
+		"forked.c":   {location},
+		"panics.c":   {location},
+		"cycles.c":   {location, "300"},
+		"header.cpp": nil,
+	}
+}
+
+func TestPrograms(t *testing.T) {
+	lib := library(t, misbehaving)
+	for source, args := range programs(t) {
+		t.Run(source, func(t *testing.T) {
+			program := compile(t, filepath.Join("programs", source), lib)
+			if out := run(t, time.Minute, []string{engineOptions(t)}, program, args...); out != "" {
+				t.Log(out)
+			}
+		})
+	}
+}
+
+// TestExampleScan compares what the example prints with what Java expects.
+func TestExampleScan(t *testing.T) {
+	program := compile(t, filepath.Join(root(), "docs/examples/scan.c"), library(t, shipped))
+	location, _ := table(t, "pos_and_eq")
+	out := run(t, time.Minute, []string{engineOptions(t)}, program, location, "rid")
+	var expected []map[string]any
+	read(t, filepath.Join(fixtures.Dir(t), "pos_and_eq", "expected.json"), &expected)
+	want := map[string]bool{}
+	for _, row := range expected {
+		want[row["rid"].(string)] = true
+	}
+	lines := strings.Fields(out)
+	for _, rid := range lines {
+		if !want[rid] {
+			t.Errorf("row %s is printed and not expected", rid)
+		}
+	}
+	if len(lines) != len(want) {
+		t.Errorf("%d rows printed, %d expected", len(lines), len(want))
+	}
+}
