@@ -15,7 +15,7 @@ import weakref
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from icebergexec import _config, _library
+from icebergexec import _config, _library, errors
 from icebergexec._stream import Stream
 
 if TYPE_CHECKING:
@@ -77,6 +77,7 @@ class Engine:
         return self._scan(_scan.request(table, row_filter, selected_fields, **options))
 
     def _scan(self, request: Mapping[str, Any]) -> Stream:
+        self._check_open()
         document = _dump(request)
         pointer = ctypes.c_void_p()
         self._library.call("iex_scan", self._pointer, document, len(document), ctypes.byref(pointer))
@@ -84,7 +85,12 @@ class Engine:
 
     def stats(self) -> dict[str, Any]:
         """Memory in use and at its peak, memory that handed-out batches hold, open streams."""
+        self._check_open()
         return self._library.call_for_json("iex_engine_stats", self._pointer)
+
+    def _check_open(self) -> None:
+        if self.closed:
+            raise errors.Cancelled("the engine is closed")
 
     @property
     def closed(self) -> bool:

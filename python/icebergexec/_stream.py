@@ -110,7 +110,8 @@ class Stream:
                 import pyarrow as pa
             except ImportError:
                 return SchemaExport(self)
-            self._schema = pa.Schema._import_from_c(self._export_schema().address)
+            exported = self._export_schema()  # named, since it frees itself when nothing refers to it
+            self._schema = pa.Schema._import_from_c(exported.address)
         return self._schema
 
     def stats(self) -> dict[str, Any]:

@@ -85,7 +85,7 @@ def compare(table: pa.Table, read: dict[str, Any], folder: Path) -> None:
         assert list(found) == list(wanted)  # the order of columns
 
 
-@pytest.mark.parametrize(("name", "read"), READS, ids=" ".join)
+@pytest.mark.parametrize(("name", "read"), READS, ids=map(" ".join, READS))
 def test_scan(name: str, read: str, java_tables: Path, prefixes: dict[str, str]) -> None:
     wanted = select(name, read)
 
@@ -120,7 +120,7 @@ UNFILTERED = [(name, read) for name, read in READS if "filter" not in select(nam
 
 
 @pytest.mark.parametrize("method", ["to_arrow", "to_arrow_batch_reader", "count"])
-@pytest.mark.parametrize(("name", "read"), UNFILTERED, ids=" ".join)
+@pytest.mark.parametrize(("name", "read"), UNFILTERED, ids=map(" ".join, UNFILTERED))
 def test_pyiceberg(name: str, read: str, method: str, java_tables: Path, prefixes: dict[str, str]) -> None:
     wanted = select(name, read)
     table = _static_table(java_tables, name)

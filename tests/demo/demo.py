@@ -23,7 +23,9 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.expressions import In
 from pyiceberg.table import Table
 
 import icebergexec
@@ -60,7 +62,7 @@ def rows(first: int, count: int = ROWS_PER_FILE, note: str = "") -> pa.Table:
             pa.array(ids, pa.int64()),
             pa.array([f"customer {i}{note}" for i in ids]),
             pa.array([CITIES[i % len(CITIES)] for i in ids]),
-            pa.array([i % 10_000 for i in ids]).cast(pa.decimal128(9, 2)),
+            pa.array([i % 10_000 for i in ids]).cast(pa.decimal128(21, 2)).cast(pa.decimal128(9, 2)),
         ],
         schema=ROWS,
     )
@@ -119,10 +121,12 @@ def read(table: Table) -> pa.Table:
 def show(headline: str, table: Table, stored: int, truth: dict[int, str]) -> None:
     title(headline)
     files = table.inspect.files().to_pylist()
-    kinds = {0: "data files", 1: "position-delete files or deletion vectors", 2: "equality-delete files"}
+    kinds = {0: "data files", 1: "position-delete files", 2: "equality-delete files"}
+    if table.format_version == 3:
+        kinds[1] = "deletion vectors"
     counts = {kind: sum(f["content"] == content for f in files) for content, kind in kinds.items()}
     line("table", ".".join(table.name()))
-    line("files", ", ".join(f"{count} {kind}" for kind, count in counts.items() if count))
+    line("files", ", ".join(f"{count} {kind if count > 1 else kind[:-1]}" for kind, count in counts.items() if count))
     line("rows before the deletes", f"{stored:,}")
 
     print("\n  pyiceberg alone: table.scan().to_arrow()")
@@ -159,14 +163,24 @@ def check(table: pa.Table, truth: dict[int, str]) -> None:
 
 
 def sample(table: Table, truth: dict[int, str]) -> None:
-    print("\n  table.scan(row_filter='id < 6 or id in (100001, 100002)').to_arrow()")
-    few = table.scan(row_filter="id < 6 or id in (100001, 100002)").to_arrow().sort_by("id")
-    widths = {"id": 8, "name": 24, "city": 10, "amount": 10}
-    print("    " + "".join(f"{name:<{width}}" for name, width in widths.items()))
-    for row in few.to_pylist():
-        print("    " + "".join(f"{row[name]!s:<{width}}" for name, width in widths.items()))
+    wanted = [0, 1, 2, 3, 100_001, 100_002]
+    paths = table.inspect.data_files()["file_path"].to_pylist()
+    stored = pa.concat_tables(
+        pq.read_table(path.removeprefix("file://"), filters=[("id", "in", wanted)]) for path in paths
+    )
+    show_rows("stored, whatever the deletes say", stored)
+    few = table.scan(row_filter=In("id", wanted)).to_arrow()
+    show_rows(f"after the deletes: table.scan(In('id', {wanted})).to_arrow()", few)
     print()
-    assert [row["id"] for row in few.to_pylist()] == [i for i in (*range(6), 100_001, 100_002) if i in truth]
+    assert sorted(few["id"].to_pylist()) == [i for i in wanted if i in truth]
+
+
+def show_rows(headline: str, rows: pa.Table) -> None:
+    print(f"\n  {headline}")
+    widths = {"id": 10, "name": 26, "city": 10, "amount": 8}
+    print("    " + "".join(f"{name:<{width}}" for name, width in widths.items()).rstrip())
+    for row in rows.sort_by([("id", "ascending"), ("name", "ascending")]).to_pylist():
+        print("    " + "".join(f"{row[name]!s:<{width}}" for name, width in widths.items()).rstrip())
 
 
 # -- measuring and printing
