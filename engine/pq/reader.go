@@ -2,6 +2,8 @@ package pq
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"slices"
 
@@ -19,6 +21,7 @@ type reader struct {
 	columns []columnReader
 	windows windows
 	started bool             // Next has returned a window
+	err     error            // of a Read, after which columns are not where they should be
 	charged *mem.Reservation // what the columns hold between windows
 }
 
@@ -100,6 +103,9 @@ func (r *reader) Next(ctx context.Context) (batch.Range, error) {
 	if err := ctx.Err(); err != nil {
 		return batch.Range{}, context.Cause(ctx)
 	}
+	if r.err != nil {
+		return batch.Range{}, r.err
+	}
 	r.started = r.windows.next()
 	if !r.started {
 		return batch.Range{}, io.EOF
@@ -108,6 +114,9 @@ func (r *reader) Next(ctx context.Context) (batch.Range, error) {
 }
 
 func (r *reader) Read(ctx context.Context, columns []int, keep *batch.Mask) (arrays []arrow.Array, err error) {
+	if r.err != nil {
+		return nil, r.err
+	}
 	if !r.started {
 		return nil, errs.New(errs.Internal, "pq: Read without a window")
 	}
@@ -132,11 +141,22 @@ func (r *reader) Read(ctx context.Context, columns []int, keep *batch.Mask) (arr
 		}
 		a, err := r.columns[i].read(ctx, r.windows.rowGroup, window, keep)
 		if err != nil {
-			return arrays, errs.Wrap(errs.WrapAs(errs.Corrupt, err, "column", r.schema.Field(i).Name), "read", r.file.path)
+			r.err = r.columnError(err, r.schema.Field(i).Name)
+			return arrays, r.err
 		}
 		arrays = append(arrays, a)
 	}
 	return arrays, nil
+}
+
+// columnError names file and column, unless the error names its place or has
+// nothing to do with one.
+func (r *reader) columnError(err error, column string) error {
+	var known *errs.Error
+	if !errors.As(err, &known) || known.Path != "" || known.Code == errs.Cancelled || known.Code == errs.MemoryLimit {
+		return errs.Wrap(err, "read", r.file.path)
+	}
+	return &errs.Error{Code: known.Code, Op: "read", Path: r.file.path, Msg: fmt.Sprintf("column %q", column), Detail: known.Detail, Err: err}
 }
 
 func (r *reader) Close() error {
