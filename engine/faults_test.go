@@ -36,7 +36,7 @@ func (fs *blockingFS) Open(ctx context.Context, location string) (fileio.File, e
 // TestFaults fails every file operation of a scan in turn: the scan reports it
 // or does not need what failed, never returns other rows, and leaves nothing.
 func TestFaults(t *testing.T) {
-	for _, name := range []string{"eq_basic", "mix_upsert_v2", "dv_and_eq", "evo_added", "pos_partition_scoped"} {
+	for _, name := range []string{"eq_basic", "pos_and_eq", "dv_and_eq", "fmt_avro_deletes", "evo_added", "pos_partition_scoped"} {
 		t.Run(name, func(t *testing.T) {
 			table := engine.ScanRequest{MetadataLocation: location(t, name)}
 			want := mustScan(t, tables(t, engine.Options{}), table)

@@ -52,6 +52,9 @@ type Options struct {
 	Pool *mem.Pool
 	// BatchRows is the most rows of a window.
 	BatchRows int
+	// ReadSize is how many bytes of a column are read at a time, where the
+	// format keeps columns apart; zero: the format's default.
+	ReadSize int
 	// Host reads the formats that the engine does not decode; may be nil.
 	Host HostReader
 }
@@ -72,7 +75,7 @@ func Open(ctx context.Context, location, format string, options Options) (File, 
 		if err != nil {
 			return nil, errs.Wrap(err, "open", location)
 		}
-		return opened(pq.Open(ctx, f, location, pq.Options{Alloc: options.Alloc, Pool: options.Pool, BatchRows: options.BatchRows}))
+		return opened(pq.Open(ctx, f, location, pq.Options{Alloc: options.Alloc, Pool: options.Pool, BatchRows: options.BatchRows, ReadSize: options.ReadSize}))
 	case formatAvro:
 		f, err := options.FS.Open(ctx, location)
 		if err != nil {

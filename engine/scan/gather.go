@@ -13,12 +13,17 @@ import (
 type gather struct {
 	cfg     *Config
 	sizer   *sizer
+	eager   bool // emit the next batch whatever its size
 	pending []arrow.RecordBatch
 	rows    int64
 	bytes   int64
 }
 
-func newGather(cfg *Config, s *sizer) *gather { return &gather{cfg: cfg, sizer: s} }
+// newGather makes a gather; eager lets the first batch pass at once, so that a
+// consumer need not wait for a large one.
+func newGather(cfg *Config, s *sizer, eager bool) *gather {
+	return &gather{cfg: cfg, sizer: s, eager: eager}
+}
 
 // add takes over a batch and emits what is large enough.
 func (g *gather) add(record arrow.RecordBatch, emit func(arrow.RecordBatch) error) error {
@@ -31,7 +36,8 @@ func (g *gather) add(record arrow.RecordBatch, emit func(arrow.RecordBatch) erro
 	}
 	g.pending = append(g.pending, record)
 	g.rows, g.bytes = g.rows+rows, g.bytes+bytes
-	if 2*g.rows >= int64(g.cfg.BatchRows) || 2*g.bytes >= g.cfg.BatchBytes {
+	if g.eager || 2*g.rows >= int64(g.cfg.BatchRows) || 2*g.bytes >= g.cfg.BatchBytes {
+		g.eager = false
 		return g.flush(emit)
 	}
 	g.sizer.hold(g.bytes)

@@ -42,6 +42,8 @@ type part struct {
 	task   *plan.Task
 	file   *sharedFile   // nil: not open yet
 	ranges []batch.Range // nil: all rows
+	need   int64         // what admission has granted
+	first  bool          // of the scan
 
 	set        *deletes.Set
 	projection *project.Projection // of the result and the filter
@@ -58,6 +60,7 @@ func (p *part) run(ctx context.Context, emit func(arrow.RecordBatch) error) (err
 		if closeErr := p.close(); err == nil {
 			err = closeErr
 		}
+		p.scan.admission.leave(p.need)
 	}()
 	if err := p.open(ctx); err != nil {
 		return err
@@ -99,7 +102,7 @@ func (s *Scan) limit() int64 {
 
 func (p *part) open(ctx context.Context) error {
 	if p.file == nil {
-		file, err := p.scan.open(ctx, p.task.Data)
+		file, err := p.scan.open(ctx, p.task.Data, p.scan.decoding)
 		if err != nil {
 			return err
 		}
@@ -119,8 +122,8 @@ func (p *part) open(ctx context.Context) error {
 	if p.metadata, err = newMetadataColumns(cfg, p.task.Data); err != nil {
 		return err
 	}
-	p.sizer = newSizer(cfg, p.reader)
-	p.gather = newGather(cfg, p.sizer)
+	p.sizer = newSizer(cfg, p.scan.decoding, p.reader)
+	p.gather = newGather(cfg, p.sizer, p.first)
 	return nil
 }
 

@@ -75,9 +75,14 @@ type Config struct {
 }
 
 const (
-	// workerShare is the memory that one worker should have: pages and
-	// dictionaries of its open columns, a window, and queued batches.
-	workerShare = 16 << 20 // 16 MiB
+	// queueShare is what each worker may be ahead of the consumer: half a large
+	// row group, which keeps every worker busy while the jobs before its own are
+	// consumed.
+	queueShare = 32 << 20 // 32 MiB
+	// A read of minReadSize still costs little against decoding it; one of
+	// maxReadSize makes the round trip to remote storage cheap.
+	minReadSize = 64 << 10 // 64 KiB
+	maxReadSize = 1 << 20  // 1 MiB
 	// splitSize is the size from which a file is read by several jobs. Below,
 	// opening it once more costs more than the order of the output gains.
 	splitSize = 8 << 20 // 8 MiB
@@ -90,11 +95,17 @@ type Scan struct {
 	schemas []*iceberg.Schema
 	left    int64 // rows that may still be returned
 
-	resolver *deletes.Resolver
-	queued   *mem.Reservation
-	tasks    Tasks
-	jobs     *task.Ordered[arrow.RecordBatch]
-	parts    []*part // of the task that is being handed out
+	readSize   int   // of one column at a time
+	queueLimit int64 // of all batches that wait
+
+	resolver  *deletes.Resolver
+	decoding  *mem.Pool // what parts use
+	queued    *mem.Reservation
+	admission *admission
+	tasks     Tasks
+	jobs      *task.Ordered[arrow.RecordBatch]
+	parts     []*part // of the task that is being handed out
+	begun     bool    // a part has been handed out
 
 	err    error // sticky
 	closed bool
@@ -107,8 +118,10 @@ func New(ctx context.Context, cfg Config) *Scan {
 		s.left = *cfg.Limit
 	}
 	limit := cfg.Pool.Limit()
-	s.cfg.Workers = max(1, min(cfg.Workers, int(limit/workerShare)))
 	s.cfg.BatchBytes = min(cfg.BatchBytes, limit/int64(8*s.cfg.Workers))
+	share := limit / int64(s.cfg.Workers)
+	s.readSize = int(max(minReadSize, min(share/256, maxReadSize)))
+	s.queueLimit = min(limit/4, int64(s.cfg.Workers)*queueShare)
 	s.schemas = cfg.Table.Schemas()
 	slices.SortStableFunc(s.schemas, func(a, b *iceberg.Schema) int { return b.ID - a.ID })
 	return s
@@ -122,20 +135,23 @@ func (s *Scan) Schema() *arrow.Schema { return s.cfg.Selection.Schema }
 func (s *Scan) start() {
 	s.resolver = deletes.NewResolver(deletes.Config{
 		FS: s.cfg.FS, Pool: s.cfg.Pool, Alloc: s.cfg.Alloc, Table: s.cfg.Table, Workers: s.cfg.Workers,
-		Open: func(ctx context.Context, f *plan.File) (deletes.DeleteFile, error) { return s.open(ctx, f) },
+		Open: func(ctx context.Context, f *plan.File) (deletes.DeleteFile, error) { return s.open(ctx, f, s.cfg.Pool) },
 	})
 	s.queued = s.cfg.Pool.Reserve("queued batches")
+	s.decoding = s.cfg.Pool.Child("decoding", 0)
+	s.admission = newAdmission(s.cfg.Pool, s.decoding, s.queued, s.queueLimit)
 	s.jobs = task.NewOrdered(s.ctx, task.OrderedConfig[arrow.RecordBatch]{
 		Name: "scan", Workers: s.cfg.Workers,
-		Queued: s.queued, QueueLimit: s.cfg.Pool.Limit() / 4,
+		Queued: s.queued, QueueLimit: s.queueLimit,
 		Size: recordBytes, Drop: func(r arrow.RecordBatch) { r.Release() },
 		NextJob: s.nextJob,
 	})
 }
 
-func (s *Scan) open(ctx context.Context, f *plan.File) (datafile.File, error) {
+func (s *Scan) open(ctx context.Context, f *plan.File, pool *mem.Pool) (datafile.File, error) {
 	return datafile.Open(ctx, f.Path, f.Format, datafile.Options{
-		FS: s.cfg.FS, Alloc: s.cfg.Alloc, Pool: s.cfg.Pool, BatchRows: s.cfg.BatchRows, Host: s.cfg.Host,
+		FS: s.cfg.FS, Alloc: s.cfg.Alloc, Pool: pool, Host: s.cfg.Host,
+		BatchRows: s.cfg.BatchRows, ReadSize: s.readSize,
 	})
 }
 
@@ -157,34 +173,63 @@ func (s *Scan) nextJob(ctx context.Context) (task.Job[arrow.RecordBatch], error)
 		}
 	}
 	next := s.parts[0]
+	if err := s.admission.enter(ctx, next.need); err != nil {
+		return nil, err
+	}
 	s.parts = s.parts[1:]
+	next.first, s.begun = !s.begun, true
 	return next.run, nil
 }
 
 // split cuts a large file into parts of whole row groups. The file is opened
 // here then, and shared by the parts.
 func (s *Scan) split(ctx context.Context, t *plan.Task) ([]*part, error) {
+	// Key columns are known only when the deletes are read; there are few.
+	columns := leafCount(s.cfg.Selection.stored.Fields()) + len(t.Residual.FieldIDs())
+	whole := part{scan: s, task: t, need: partNeed(columns, t.Data.Size, s.cfg.BatchBytes)}
 	if t.Data.Size < splitSize || s.cfg.Workers == 1 {
-		return []*part{{scan: s, task: t}}, nil
+		return []*part{&whole}, nil
 	}
-	file, err := s.open(ctx, t.Data)
+	file, err := s.open(ctx, t.Data, s.decoding)
 	if err != nil {
 		return nil, err
 	}
 	shared := &sharedFile{File: file}
 	splitter, ok := file.(datafile.Splitter)
 	if !ok {
-		return []*part{{scan: s, task: t, file: shared.retain()}}, nil
+		whole.file = shared.retain()
+		return []*part{&whole}, nil
 	}
-	ranges := splitter.Parts()
-	parts := make([]*part, 0, len(ranges))
-	for _, r := range ranges {
-		parts = append(parts, &part{scan: s, task: t, file: shared.retain(), ranges: []batch.Range{r}})
+	var parts []*part
+	for _, r := range joinParts(splitter.Parts(), t.Data.Size) {
+		p := whole
+		p.file, p.ranges = shared.retain(), []batch.Range{r}
+		parts = append(parts, &p)
 	}
 	if len(parts) == 0 { // no rows
-		parts = append(parts, &part{scan: s, task: t, file: shared.retain()})
+		whole.file = shared.retain()
+		parts = append(parts, &whole)
 	}
 	return parts, nil
+}
+
+// joinParts joins neighbouring row groups until they have about half the
+// splitSize of a file of size bytes: small ones are not worth a job each.
+func joinParts(parts []batch.Range, size int64) []batch.Range {
+	if len(parts) == 0 {
+		return nil
+	}
+	rows := parts[len(parts)-1].End
+	least := int64(float64(rows) * float64(splitSize/2) / float64(size))
+	var joined []batch.Range
+	for _, r := range parts {
+		if last := len(joined) - 1; last >= 0 && joined[last].Len() < least {
+			joined[last].End = r.End
+		} else {
+			joined = append(joined, r)
+		}
+	}
+	return joined
 }
 
 // Next implements batch.Stream. An error of ctx itself ends the wait only.
@@ -250,6 +295,9 @@ func (s *Scan) Close() error {
 	}
 	if s.tasks != nil {
 		keep(s.tasks.Close())
+	}
+	if s.decoding != nil {
+		keep(s.decoding.Close())
 	}
 	return first
 }

@@ -36,8 +36,8 @@ type sizer struct {
 	windowRead             bool
 }
 
-func newSizer(cfg *Config, reader batch.FileReader) *sizer {
-	s := &sizer{reader: reader, maxRows: cfg.BatchRows, maxBytes: cfg.BatchBytes, charged: cfg.Pool.Reserve("decoded rows")}
+func newSizer(cfg *Config, pool *mem.Pool, reader batch.FileReader) *sizer {
+	s := &sizer{reader: reader, maxRows: cfg.BatchRows, maxBytes: cfg.BatchBytes, charged: pool.Reserve("decoded rows")}
 	known := true
 	for _, f := range reader.Schema().Fields() {
 		width, fixed := fixedWidth(f.Type)
