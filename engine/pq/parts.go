@@ -9,11 +9,7 @@ import (
 // Parts are the rows of the file's row groups, without empty ones: each can be
 // read by a reader of its own at no more cost than by one reader of all.
 func (f *File) Parts() []batch.Range {
-	w, err := newWindows(f, nil)
-	if err != nil {
-		return nil
-	}
-	return slices.DeleteFunc(w.groups, func(r batch.Range) bool { return r.Len() == 0 })
+	return slices.DeleteFunc(f.RowGroups(), func(r batch.Range) bool { return r.Len() == 0 })
 }
 
 // LimitWindow implements batch.WindowLimiter.

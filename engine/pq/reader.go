@@ -179,20 +179,15 @@ type windows struct {
 }
 
 func newWindows(f *File, ranges []batch.Range) (windows, error) {
-	w := windows{batchRows: int64(f.opts.BatchRows)}
-	start := int64(0)
-	for _, g := range f.meta.rowGroups {
-		w.groups = append(w.groups, batch.Range{Start: start, End: start + g.numRows})
-		start += g.numRows
-	}
+	w := windows{groups: f.RowGroups(), batchRows: int64(f.opts.BatchRows)}
 	if ranges == nil {
-		w.ranges = []batch.Range{{Start: 0, End: start}}
+		w.ranges = []batch.Range{{Start: 0, End: f.meta.numRows}}
 		return w, nil
 	}
 	last := int64(0)
 	for _, r := range ranges {
-		if r.Start < last || r.End < r.Start || r.End > start {
-			return w, errs.New(errs.InvalidArgument, "row range [%d, %d) is out of order or beyond the %d rows", r.Start, r.End, start)
+		if r.Start < last || r.End < r.Start || r.End > f.meta.numRows {
+			return w, errs.New(errs.InvalidArgument, "row range [%d, %d) is out of order or beyond the %d rows", r.Start, r.End, f.meta.numRows)
 		}
 		last = r.End
 	}

@@ -48,12 +48,14 @@ const (
 
 // leaf is a primitive column.
 type leaf struct {
-	index    int
-	path     string // dotted names, for errors
-	physical physicalType
-	length   int32 // of FIXED_LEN_BYTE_ARRAY
-	logical  logicalType
-	typ      arrow.DataType
+	index      int
+	path       string // dotted names, for errors
+	hasFieldID bool
+	fieldID    int32
+	physical   physicalType
+	length     int32 // of FIXED_LEN_BYTE_ARRAY
+	logical    logicalType
+	typ        arrow.DataType
 	// maxDef is the definition level of a value that is there, maxRep that of
 	// its repetition.
 	maxDef, maxRep uint8
@@ -190,7 +192,7 @@ func (b *schemaBuilder) leaf(e *schemaElement, at levels) (*node, error) {
 	}
 	l := &leaf{
 		index: len(b.tree.leaves), path: strings.Join(b.path, "."), physical: e.physical, length: e.length,
-		logical: e.annotation(), maxDef: at.def, maxRep: at.rep, slotDef: at.slotDef,
+		logical: e.annotation(), fieldID: e.fieldID, hasFieldID: e.hasFieldID, maxDef: at.def, maxRep: at.rep, slotDef: at.slotDef,
 	}
 	if err := l.chooseType(); err != nil {
 		return nil, err

@@ -238,7 +238,17 @@ def main() -> None:
     w.case("no_rows", some.slice(0, 0))
     w.case("one_row", some.slice(7, 1))
     w.case("no_rows_nested", tree.slice(0, 0))
-    w.case("bloom", several.select(["i32", "str"]), write_page_index=True, row_group_size=100)
+    filtered = flat("some", ["i32", "i64", "f32", "f64", "str", "bin", "date", "ts_us", "uuid"])
+    w.case("bloom", filtered, bloom_filter_options={n: {"ndv": 100, "fpp": 0.01} for n in filtered.column_names}, row_group_size=100)
+    # Ascending values, so that statistics of pages and row groups tell rows apart.
+    ascending = pa.table({
+        "id": pa.array(range(0, 4800, 4), pa.int64()),
+        "word": pa.array([f"word {i // 3:04}" for i in range(1200)]),
+        "payload": pa.array([f"{i:040}" if i % 50 else None for i in range(1200)]),
+        "list": pa.array([[i] * (i % 4) for i in range(1200)], pa.list_(pa.int32())),
+    }).cast(pa.schema([ident(pa.field("id", pa.int64(), False), 1), ident(pa.field("word", pa.string()), 2), ident(pa.field("payload", pa.string()), 3), ident(pa.field("list", pa.list_(ident(pa.field("element", pa.int32()), 5))), 4)]))
+    w.case("ascending", ascending, row_group_size=400, data_page_size=400, write_batch_size=20, write_page_index=True, use_dictionary=False)
+    w.case("ascending_dictionary", ascending, row_group_size=400, data_page_size=100, write_batch_size=20, write_page_index=True, data_page_version="2.0", compression="zstd")
     (target / "cases.json").write_text(json.dumps(w.cases, indent=1) + "\n")
     print(len(w.cases), "cases,", sum(p.stat().st_size for p in target.iterdir()), "bytes")
 
