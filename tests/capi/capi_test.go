@@ -146,6 +146,21 @@ func TestPrograms(t *testing.T) {
 	}
 }
 
+// TestValgrind looks for bad accesses and leaks of the C side.
+func TestValgrind(t *testing.T) {
+	if _, err := exec.LookPath("valgrind"); err != nil {
+		t.Skip("no valgrind here")
+	}
+	lib := library(t, misbehaving)
+	for _, source := range []string{"contract.c", "streams.c"} {
+		t.Run(source, func(t *testing.T) {
+			program := compile(t, filepath.Join("programs", source), lib)
+			args := append([]string{"--quiet", "--suppressions=go.supp", "--leak-check=full", "--error-exitcode=9", program}, programs(t)[source]...)
+			run(t, 5*time.Minute, []string{engineOptions(t)}, "valgrind", args...)
+		})
+	}
+}
+
 // TestExampleScan compares what the example prints with what Java expects.
 func TestExampleScan(t *testing.T) {
 	program := compile(t, filepath.Join(root(), "docs/examples/scan.c"), library(t, shipped))

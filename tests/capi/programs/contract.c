@@ -192,6 +192,7 @@ static void a_released_stream_says_so(void) {
 	iex_stream *stream = scan(engine, table), *copy = stream;
 	struct ArrowArray batch;
 	CHECK_STATUS(iex_stream_next(stream, -1, &batch, &error), IEX_OK);
+	batch.release(&batch);
 	CHECK_STATUS(iex_stream_release(&stream, &error), IEX_OK);
 	CHECK_STATUS(iex_stream_next(copy, 0, &batch, &error), IEX_INVALID_ARGUMENT);
 	CHECK_TEXT(error.message, "it was released");
