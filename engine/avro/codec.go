@@ -50,6 +50,9 @@ func codecByName(name string) (Codec, error) {
 }
 
 func tooLong(limit int) error {
+	if limit >= maxBlock {
+		return errs.New(errs.Unsupported, "a block holds more than %d bytes", maxBlock)
+	}
 	return errs.New(errs.MemoryLimit, "a block holds more than %d bytes, which is more than the memory left for it; raise memory_limit", limit)
 }
 
@@ -124,9 +127,9 @@ func (z *zstdCodec) Decompress(dst, block []byte, limit int) ([]byte, error) {
 		if header.FrameContentSize > uint64(limit) {
 			return dst, tooLong(limit)
 		}
-		size = int(header.FrameContentSize)
+		size = min(int(header.FrameContentSize), 256*size) // it may lie
 	}
-	for start := len(dst); ; size *= 4 {
+	for start := len(dst); ; size = max(4*size, 64<<10) {
 		size = min(size, limit)
 		dst = slices.Grow(dst, size)
 		out, err := z.decoder.DecodeAll(block, dst[:start:start+size])
@@ -152,6 +155,9 @@ func (snappyCodec) Decompress(dst, block []byte, limit int) ([]byte, error) {
 	n, err := snappy.DecodedLen(body)
 	if err != nil {
 		return dst, errs.New(errs.Corrupt, "a block is not valid snappy: %v", err)
+	}
+	if n > 64*(len(body)+1) {
+		return dst, errs.New(errs.Corrupt, "a snappy block of %d bytes claims to hold %d", len(body), n)
 	}
 	if n > limit {
 		return dst, tooLong(limit)

@@ -102,7 +102,6 @@ func TestHostile(t *testing.T) {
 	}{
 		{"more rows than bytes", record(`"int"`), block(1000, []byte{2}), "has 1000 rows in 1 bytes"},
 		{"rows of no bytes", record(`"null"`), block(1<<60, nil), "rows in 0 bytes"},
-		{"a block without rows", record(`"int"`), block(0, []byte{2}), "has 0 rows in 1 bytes"},
 		{"a block longer than the file", record(`"int"`), long(1, 1<<40), "is cut off"},
 		{"a negative block", record(`"int"`), long(1, -5), "damaged header"},
 		{"a long string", record(`"string"`), block(1, long(1<<50)), "a value ends after its block"},
@@ -130,7 +129,7 @@ func TestHostile(t *testing.T) {
 		{"an unknown type", record(`"uint"`), nil, `unknown type "uint"`},
 		{"no record", `"int"`, nil, "not records"},
 		{"no JSON", `{`, nil, "not JSON"},
-		{"a union of types", record(`["int","string"]`), nil, "union int string"},
+		{"a union of types", record(`["int","string"]`), nil, "union [int string]"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			b := append(container(test.schema, nil, 1), test.blocks...)

@@ -159,7 +159,7 @@ func (r *reader) load(ctx context.Context, from, end int64) error {
 		if err := ctx.Err(); err != nil {
 			return context.Cause(ctx)
 		}
-		b, err := r.source.nextBlock(&r.file.header.sync, func(rows int64) bool { return r.next+rows > from })
+		b, err := r.source.nextBlock(&r.file.header.sync, func(rows int64) bool { return rows > 0 && r.next+rows > from })
 		if err == io.EOF && r.next > from {
 			break
 		}
@@ -168,6 +168,9 @@ func (r *reader) load(ctx context.Context, from, end int64) error {
 		}
 		if b.rows > math.MaxInt64-r.next {
 			return errs.New(errs.Corrupt, "the block at byte %d has %d rows", b.offset, b.rows)
+		}
+		if b.rows == 0 {
+			continue // whatever it holds
 		}
 		if r.next+b.rows <= from { // passed over
 			r.next += b.rows
@@ -202,14 +205,16 @@ func (r *reader) decompress(b block) error {
 	return r.charge()
 }
 
-// checkRows holds the number of rows that a block claims against its size. Rows
-// without any bytes are possible, and then few of them cost nothing.
+// maxEmptyRows bounds the rows of a block whose rows take no bytes.
+const maxEmptyRows = 1 << 20
+
+// checkRows holds the number of rows that a block claims against its size.
 func checkRows(b block, size, least int) error {
-	most := int64(maxBlock)
+	most := int64(maxEmptyRows)
 	if least > 0 {
 		most = int64(size / least)
 	}
-	if b.rows > most || b.rows == 0 && size > 0 {
+	if b.rows > most {
 		return errs.New(errs.Corrupt, "the block at byte %d has %d rows in %d bytes", b.offset, b.rows, size)
 	}
 	return nil
@@ -354,9 +359,7 @@ func (r *reader) checkEnd(row int64) {
 	if end := r.ends[0].byte; c.err == nil && c.at != end {
 		c.fail("the rows of a block have %d bytes more or less than the block", max(end-c.at, c.at-end))
 	}
-	for len(r.ends) > 0 && r.ends[0].row <= row { // also those without rows
-		r.ends = r.ends[1:]
-	}
+	r.ends = r.ends[1:]
 }
 
 // goTo reads the kept rows of a window that was gone over before.
