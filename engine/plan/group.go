@@ -23,6 +23,10 @@ type group struct {
 
 	open   []candidate
 	ranged []candidate
+	// files are those of open. anyOpen: the ranges of none of them exclude
+	// anything, so that a part of files can be handed out as it is.
+	files   []*File
+	anyOpen bool
 	// by is the column that ranged is sorted by; maxima[i] are of the subtree
 	// whose root is ranged[i].
 	by     int
@@ -73,6 +77,13 @@ func (g *group) build() {
 	slices.SortStableFunc(g.ranged, func(a, b candidate) int {
 		return cmp.Compare(a.ranges[g.by].lower, b.ranges[g.by].lower)
 	})
+	g.files, g.anyOpen = make([]*File, len(g.open)), true
+	for i, d := range g.open {
+		g.files[i] = d.file
+		for _, r := range d.ranges {
+			g.anyOpen = g.anyOpen && r == anything
+		}
+	}
 	g.maxima = make([]maximum, len(g.ranged))
 	g.fillMaxima(0, len(g.ranged))
 }
@@ -99,22 +110,25 @@ func (g *group) fillMaxima(lo, hi int) maximum {
 	return m
 }
 
-// collect appends the delete files that may apply to a data file with the
-// given sequence number and ranges.
-func (g *group) collect(found []*File, sequence int64, data []keyRange) []*File {
+// collect returns the delete files that may apply to a data file with the given
+// sequence number and ranges. shared says that the slice is the group's own.
+func (g *group) collect(sequence int64, data []keyRange) (found []*File, shared bool) {
 	if g.after {
 		sequence++
 	}
 	from := sort.Search(len(g.open), func(i int) bool { return g.open[i].file.DataSequence >= sequence })
+	if data[g.by].mayValue {
+		found = g.search(found, 0, len(g.ranged), sequence, data)
+	}
+	if g.anyOpen && len(found) == 0 {
+		return slices.Clip(g.files[from:]), true
+	}
 	for _, d := range g.open[from:] {
 		if matchAll(d.ranges, data) {
 			found = append(found, d.file)
 		}
 	}
-	if data[g.by].mayValue {
-		found = g.search(found, 0, len(g.ranged), sequence, data)
-	}
-	return found
+	return found, false
 }
 
 func (g *group) search(found []*File, lo, hi int, sequence int64, data []keyRange) []*File {

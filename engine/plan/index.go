@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"encoding/binary"
 	"slices"
 	"unsafe"
@@ -179,37 +180,37 @@ func (x *deleteIndex) build() {
 func (x *deleteIndex) empty() bool { return len(x.byID) == 0 }
 
 // find returns the delete files that may apply to a data file, in the order of
-// their data sequence numbers.
-func (x *deleteIndex) find(data *File) ([]*File, error) {
+// their data sequence numbers, and the memory that the answer takes.
+func (x *deleteIndex) find(data *File) ([]*File, int64, error) {
 	if x.empty() {
-		return nil, nil
+		return nil, 0, nil
 	}
 	var buf [64]byte
+	var found answer
 	s := x.scopes[string(scopeKey(buf[:0], data))]
-	ranges := dataRanges{file: data}
-	found, hasDV, err := x.findByPath(nil, data, s)
+	hasDV, err := x.findByPath(&found, data, s)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
+	ranges := dataRanges{file: data}
 	if s != nil {
 		if s.positions != nil && !hasDV {
 			path := []keyRange{{lower: data.Path, upper: data.Path, bounded: true, mayValue: true}}
-			found = s.positions.collect(found, data.DataSequence, path)
+			found.add(s.positions.collect(data.DataSequence, path))
 		}
 		for _, g := range s.equality {
-			found = g.collect(found, data.DataSequence, ranges.of(g.columns))
+			found.add(g.collect(data.DataSequence, ranges.of(g.columns)))
 		}
 	}
 	for _, g := range x.global {
-		found = g.collect(found, data.DataSequence, ranges.of(g.columns))
+		found.add(g.collect(data.DataSequence, ranges.of(g.columns)))
 	}
-	slices.SortStableFunc(found, func(a, b *File) int { return int(min(max(a.DataSequence-b.DataSequence, -1), 1)) })
-	return found, nil
+	return found.files, found.size, nil
 }
 
 // findByPath looks for the deletion vector of a data file or, without one, for
 // the position-delete files that reference it.
-func (x *deleteIndex) findByPath(found []*File, data *File, s *scope) (_ []*File, hasDV bool, err error) {
+func (x *deleteIndex) findByPath(found *answer, data *File, s *scope) (hasDV bool, err error) {
 	var vector *scopedRecord
 	var positions []*scopedRecord
 	x.byPath.of(data.Path, func(r *scopedRecord) {
@@ -225,13 +226,46 @@ func (x *deleteIndex) findByPath(found []*File, data *File, s *scope) (_ []*File
 		}
 	})
 	if vector != nil {
-		return append(found, x.byPath.file(vector, s)), true, err
+		positions = []*scopedRecord{vector}
 	}
-	slices.Reverse(positions) // the newest is first in its chain
-	for _, r := range positions {
-		found = append(found, x.byPath.file(r, s))
+	if err != nil || len(positions) == 0 {
+		return false, err
 	}
-	return found, false, err
+	files := make([]*File, len(positions))
+	for i, r := range positions {
+		f := x.byPath.file(r, s)
+		files[len(files)-1-i] = f // the newest is first in its chain
+		found.size += fileSize(f)
+	}
+	found.add(files, false)
+	return vector != nil, nil
+}
+
+// answer gathers delete files in the order of their sequence numbers. size is
+// what it takes beyond what the index holds.
+type answer struct {
+	files []*File
+	size  int64
+}
+
+func (a *answer) add(files []*File, shared bool) {
+	bySequence := func(a, b *File) int { return cmp.Compare(a.DataSequence, b.DataSequence) }
+	switch {
+	case len(files) == 0:
+		return
+	case !shared:
+		slices.SortStableFunc(files, bySequence)
+	}
+	if len(a.files) == 0 {
+		a.files = files
+		if !shared {
+			a.size += 8 * int64(len(files))
+		}
+		return
+	}
+	a.files = append(slices.Clip(a.files), files...) // which copies: a shared slice is not the answer's
+	slices.SortStableFunc(a.files, bySequence)
+	a.size += 8 * int64(len(a.files))
 }
 
 // dataRanges computes the ranges of a data file's columns once for all groups.

@@ -190,7 +190,7 @@ func TestIndexRules(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			found, err := x.find(c.data)
+			found, _, err := x.find(c.data)
 			if got := names(found); err != nil || got != c.want {
 				t.Errorf("got %q, %v; want %q", got, err, c.want)
 			}
@@ -224,7 +224,7 @@ func TestIndexErrors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := x.find(dataFile("f", 1, spec(1, "eu"))); errs.CodeOf(err) != errs.Corrupt || !strings.Contains(err.Error(), "another partition") {
+	if _, _, err := x.find(dataFile("f", 1, spec(1, "eu"))); errs.CodeOf(err) != errs.Corrupt || !strings.Contains(err.Error(), "another partition") {
 		t.Error(err)
 	}
 }
@@ -370,7 +370,7 @@ func TestIndexAgainstRows(t *testing.T) {
 			data := dataFile("f", int64(r.IntN(10)), partitions[r.IntN(len(partitions))])
 			dataRows := randomRows(r)
 			data.Metrics = metricsOf(r, dataRows)
-			found, err := x.find(data)
+			found, _, err := x.find(data)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"math"
+	"unsafe"
 
 	"github.com/icebergexec/icebergexec/engine/errs"
 	"github.com/icebergexec/icebergexec/engine/expr"
@@ -293,12 +294,12 @@ func (p *planner) readData(ctx context.Context, m *manifest, emit func(chunk) er
 		if p.appended != nil && (st != statusAdded || !p.appended[f.SnapshotID]) {
 			return nil
 		}
-		t, err := p.task(f)
+		t, size, err := p.task(f)
 		if t == nil || err != nil {
 			return err
 		}
 		c.tasks = append(c.tasks, t)
-		c.size += taskSize(t)
+		c.size += size
 		if len(c.tasks) < chunkTasks {
 			return nil
 		}
@@ -324,33 +325,35 @@ func (p *planner) wantedMetrics() map[int]bool {
 	return ids
 }
 
-// task makes the task of a data file, nil when no row of it can match.
-func (p *planner) task(f *File) (*Task, error) {
+// task makes the task of a data file, nil when no row of it can match, and
+// tells the memory that it takes.
+func (p *planner) task(f *File) (*Task, int64, error) {
 	if f.RecordCount == 0 && !p.req.IncludeEmptyFiles {
-		return nil, nil
+		return nil, 0, nil
 	}
 	t := &Task{Data: f}
 	if filter := p.filters[f.SpecID]; filter != nil {
 		if !filter.MayMatch(f.Partition) {
-			return nil, nil
+			return nil, 0, nil
 		}
 		metrics := f.exprMetrics()
 		if f.RecordCount != 0 && !p.req.Filter.MayMatch(p.req.Mode, metrics) {
-			return nil, nil
+			return nil, 0, nil
 		}
 		t.Residual = filter.Residual(f.Partition)
 		if t.Residual != nil && t.Residual.MustMatch(p.req.Mode, metrics) {
 			t.Residual = nil
 		}
 	}
-	var err error
-	if t.Deletes, err = p.index.find(f); err != nil {
-		return nil, errs.Wrap(err, "plan", p.req.Table.Location)
+	deletes, size, err := p.index.find(f)
+	if err != nil {
+		return nil, 0, errs.Wrap(err, "plan", p.req.Table.Location)
 	}
+	t.Deletes = deletes
 	if !p.req.AllMetrics {
 		f.Metrics = nil
 	}
-	return t, nil
+	return t, int64(unsafe.Sizeof(*t)) + fileSize(f) + size, nil
 }
 
 // exprMetrics presents the file's metrics to package expr.
@@ -373,15 +376,4 @@ func (f *File) exprMetrics() expr.Metrics {
 func countOf(counts map[int]int64, id int) expr.Count {
 	n, known := counts[id]
 	return expr.Count{N: n, Known: known && n >= 0}
-}
-
-func taskSize(t *Task) int64 {
-	const task = 64
-	size := task + fileSize(t.Data) + 8*int64(len(t.Deletes))
-	for _, d := range t.Deletes {
-		if d.ReferencedDataFile != nil {
-			size += fileSize(d) // made for this task
-		}
-	}
-	return size
 }
