@@ -90,6 +90,7 @@ func leafCount(t arrow.DataType) int {
 // host need not understand nested selections.
 func (f *hostFile) NewReader(ctx context.Context, columns []batch.Column, ranges []batch.Range) (batch.FileReader, error) {
 	r := &hostReader{file: f, ranges: ranges, all: ranges == nil}
+	r.LimitWindow(f.options.BatchRows)
 	ids, known := []int{}, true
 	var fields []arrow.Field
 	for _, column := range columns {
@@ -131,6 +132,7 @@ type hostReader struct {
 	pruning []*pruning
 	ranges  []batch.Range // what is left to visit
 	all     bool          // ranges are not restricted
+	rows    int64         // the most of a window
 
 	record   arrow.RecordBatch // the batch that position lies in; nil before the first
 	start    int64             // the file position of its first row
@@ -164,6 +166,9 @@ func (r *hostReader) bind(columns []batch.Column) error {
 
 func (r *hostReader) Schema() *arrow.Schema { return r.schema }
 
+// LimitWindow implements batch.WindowLimiter.
+func (r *hostReader) LimitWindow(rows int) { r.rows = int64(max(rows, 1)) }
+
 // Next advances over batches and unselected rows to the next window.
 func (r *hostReader) Next(ctx context.Context) (batch.Range, error) {
 	for {
@@ -180,12 +185,9 @@ func (r *hostReader) Next(ctx context.Context) (batch.Range, error) {
 				start = max(start, r.ranges[0].Start)
 			}
 			if start < end {
-				stop := end
+				stop := min(end, start+r.rows)
 				if !r.all {
 					stop = min(stop, r.ranges[0].End)
-				}
-				if rows := int64(r.file.options.BatchRows); rows > 0 {
-					stop = min(stop, start+rows)
 				}
 				r.window, r.position = batch.Range{Start: start, End: stop}, stop
 				return r.window, nil

@@ -30,6 +30,7 @@ import (
 	"github.com/icebergexec/icebergexec/engine/batch"
 	"github.com/icebergexec/icebergexec/engine/datafile"
 	"github.com/icebergexec/icebergexec/engine/deletes"
+	"github.com/icebergexec/icebergexec/engine/errs"
 	"github.com/icebergexec/icebergexec/engine/expr"
 	"github.com/icebergexec/icebergexec/engine/fileio"
 	"github.com/icebergexec/icebergexec/engine/mem"
@@ -83,10 +84,12 @@ const (
 	// maxReadSize makes the round trip to remote storage cheap.
 	minReadSize = 64 << 10 // 64 KiB
 	maxReadSize = 1 << 20  // 1 MiB
-	// splitSize is the size from which a file is read by several jobs. Below,
-	// opening it once more costs more than the order of the output gains.
-	splitSize = 8 << 20 // 8 MiB
 )
+
+// splitSize is the size from which a file is read by several jobs. Below,
+// opening it once more costs more than the order of the output gains. Tests
+// lower it.
+var splitSize int64 = 8 << 20 // 8 MiB
 
 // Scan is a batch.Stream.
 type Scan struct {
@@ -236,6 +239,9 @@ func joinParts(parts []batch.Range, size int64) []batch.Range {
 func (s *Scan) Next(ctx context.Context) (arrow.RecordBatch, error) {
 	if s.err != nil {
 		return nil, s.err
+	}
+	if s.closed {
+		return nil, errs.New(errs.Cancelled, "the scan is closed")
 	}
 	record, err := s.next(ctx)
 	if err != nil && (ctx.Err() == nil || err != context.Cause(ctx)) {

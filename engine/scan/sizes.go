@@ -2,8 +2,6 @@ package scan
 
 import (
 	"github.com/apache/arrow-go/v18/arrow"
-	"github.com/apache/arrow-go/v18/arrow/array"
-	"github.com/apache/arrow-go/v18/arrow/memory"
 
 	"github.com/icebergexec/icebergexec/engine/batch"
 	"github.com/icebergexec/icebergexec/engine/mem"
@@ -97,8 +95,8 @@ func (s *sizer) prepare() {
 
 // readFull and readKept account for an array that was decoded for all rows of
 // the window, or for the kept ones.
-func (s *sizer) readFull(a arrow.Array) { s.fullBytes += dataBytes(a.Data(), nil) }
-func (s *sizer) readKept(a arrow.Array) { s.keptBytes += dataBytes(a.Data(), nil) }
+func (s *sizer) readFull(a arrow.Array) { s.fullBytes += arrayBytes(a) }
+func (s *sizer) readKept(a arrow.Array) { s.keptBytes += arrayBytes(a) }
 
 // window ends the accounting of a window of n rows, of which kept are kept.
 func (s *sizer) window(n, kept int) {
@@ -127,35 +125,3 @@ func (s *sizer) charge() {
 }
 
 func (s *sizer) free() { s.charged.Free() }
-
-// recordBytes is the memory behind a batch; a buffer that columns share counts
-// once.
-func recordBytes(record arrow.RecordBatch) int64 {
-	seen := map[*memory.Buffer]bool{}
-	total := int64(0)
-	for _, column := range record.Columns() {
-		total += dataBytes(column.Data(), seen)
-	}
-	return total
-}
-
-// dataBytes is the memory behind an array, without the buffers in seen.
-func dataBytes(data arrow.ArrayData, seen map[*memory.Buffer]bool) int64 {
-	total := int64(0)
-	for _, b := range data.Buffers() {
-		if b == nil || seen[b] {
-			continue
-		}
-		if seen != nil {
-			seen[b] = true
-		}
-		total += int64(b.Cap())
-	}
-	for _, child := range data.Children() {
-		total += dataBytes(child, seen)
-	}
-	if dictionary, ok := data.Dictionary().(*array.Data); ok && dictionary != nil {
-		total += dataBytes(dictionary, seen)
-	}
-	return total
-}
