@@ -3,6 +3,7 @@ module github.com/icebergexec/icebergexec
 go 1.25.9
 
 require (
+	github.com/DataDog/zstd v1.5.7 // indirect
 	github.com/RoaringBitmap/roaring/v2 v2.30.0 // indirect
 	github.com/andybalholm/brotli v1.2.3 // indirect
 	github.com/apache/arrow-go/v18 v18.8.0 // indirect
