@@ -52,17 +52,31 @@ type chunkSource struct {
 	source  fileio.File
 	block   int // bytes of an ordinary read
 	scratch scratch
+	ahead   *readAhead // nil: blocks are read when they are needed
 
 	begin, end int64 // the chunk's bytes in the file
 	next       int64 // the file offset of the next unread byte
 	start      int   // the unconsumed bytes are scratch.buf[start:filled]
 	filled     int
+	expect     int // bytes of the next read, where more would be read in vain; zero: a block
 }
 
 // open starts a chunk of the file, [start, end).
 func (c *chunkSource) open(start, end int64) {
 	c.begin, c.next, c.end = start, start, end
-	c.start, c.filled = 0, 0
+	c.start, c.filled, c.expect = 0, 0, 0
+}
+
+// prime gives the source its first bytes, which have been read already.
+func (c *chunkSource) prime(ctx context.Context, head []byte) error {
+	if err := c.scratch.grow(len(head), 0); err != nil {
+		return err
+	}
+	copy(c.scratch.buf, head)
+	c.start, c.filled = 0, len(head)
+	c.next = c.begin + int64(len(head))
+	c.ahead.start(ctx, c)
+	return nil
 }
 
 // held is how many bytes have been read and not consumed.
@@ -88,19 +102,30 @@ func (c *chunkSource) peek(ctx context.Context, n int) ([]byte, error) {
 
 // fill reads at least n more bytes, a block if there are as many.
 func (c *chunkSource) fill(ctx context.Context, n int) error {
-	held := c.held()
-	size := int(min(int64(max(n, c.block-held)), c.end-c.next))
+	held, block := c.held(), c.block
+	if c.expect > 0 {
+		block, c.expect = c.expect, 0
+	}
+	size := int(min(int64(max(n, block-held)), c.end-c.next))
 	if err := c.scratch.grow(held+size, c.filled); err != nil {
 		return err
 	}
 	buf := c.scratch.buf
 	copy(buf, buf[c.start:c.filled])
 	c.start, c.filled = 0, held
-	if err := readInto(ctx, c.source, buf[held:held+size], c.next); err != nil {
+	into := buf[held : held+size]
+	got, err := c.ahead.take(ctx, c.next, into)
+	if err != nil {
 		return err
+	}
+	if got < size {
+		if err := readInto(ctx, c.source, into[got:], c.next+int64(got)); err != nil {
+			return err
+		}
 	}
 	c.next += int64(size)
 	c.filled += size
+	c.ahead.start(ctx, c)
 	return nil
 }
 
@@ -114,11 +139,16 @@ func (c *chunkSource) skip(n int) {
 	c.start, c.filled = 0, 0
 }
 
-// seek moves to a file offset inside the chunk.
-func (c *chunkSource) seek(offset int64) {
-	if at := c.offset(); offset >= at && offset <= c.next {
-		c.start += int(offset - at)
-		return
+// seek moves forward to a file offset inside the chunk, of whose bytes size
+// will be wanted.
+func (c *chunkSource) seek(offset int64, size int) {
+	c.skip(int(offset - c.offset()))
+	if c.held() == 0 {
+		c.expect = size
 	}
-	c.next, c.start, c.filled = offset, 0, 0
+}
+
+func (c *chunkSource) free() {
+	c.ahead.free()
+	c.scratch.free()
 }

@@ -34,6 +34,9 @@ type Options struct {
 	// ReadSize is how many bytes of a column chunk are read at a time; zero:
 	// 1 MiB. A page that is larger is read whole.
 	ReadSize int
+	// ReadAhead reads the next piece of each column while one is decoded: of
+	// use where reading takes long, at the cost of twice the memory.
+	ReadAhead bool
 }
 
 func (o Options) withDefaults() Options {

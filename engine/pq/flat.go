@@ -56,6 +56,8 @@ func (c *flatColumn) readRows(ctx context.Context, rowGroup int, window batch.Ra
 		if err := c.open(ctx, rowGroup); err != nil {
 			return err
 		}
+	}
+	if !c.begun {
 		c.row = 0
 		c.builder.expect(c.pages.chunk)
 	}
@@ -152,6 +154,8 @@ func (c *flatColumn) loadValidity(def []byte, rows int) error {
 	c.valid = bitmap
 	return nil
 }
+
+func (c *flatColumn) leaves() []*leafReader { return []*leafReader{&c.leafReader} }
 
 func (c *flatColumn) close() {
 	c.builder.free()

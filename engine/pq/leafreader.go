@@ -38,7 +38,7 @@ type pagePosition struct {
 func newLeafReader(f *File, r *reader, l *leaf) leafReader {
 	own := func() scratch { return scratch{alloc: f.opts.Alloc, charged: r.charged} }
 	c := leafReader{file: f, leaf: l, rowGroup: -1}
-	c.pages.source = chunkSource{source: f.source, block: f.opts.ReadSize, scratch: own()}
+	c.pages.source = chunkSource{source: f.source, block: f.opts.ReadSize, scratch: own(), ahead: newReadAhead(r)}
 	c.pages.body = own()
 	c.decoders.layout = l.layout()
 	c.decoders.dictionary.memory, c.decoders.dictionary.views = own(), own()
@@ -127,6 +127,11 @@ func (c *leafReader) toPage(ctx context.Context, row int64) error {
 		if err := c.jump(ctx, row); err != nil {
 			return err
 		}
+		if !c.begun && row > 0 && c.pages.chunk.offsetIndex.length > 0 {
+			// Probably only the dictionary and the first header are wanted here.
+			head := c.pages.chunk.dataPageOffset - c.pages.source.begin + firstHeaderPeek
+			c.pages.source.expect = int(max(firstHeaderPeek, min(head, int64(c.pages.source.block))))
+		}
 		start := c.page.end
 		if err := c.nextPage(ctx); err != nil {
 			return err
@@ -158,7 +163,7 @@ func (c *leafReader) jump(ctx context.Context, row int64) error {
 	if err != nil || !ok || p.firstRow <= c.page.end {
 		return err
 	}
-	c.pages.source.seek(p.offset)
+	c.pages.source.seek(p.offset, int(p.size))
 	c.page = pagePosition{start: p.firstRow, end: p.firstRow, passed: true}
 	c.jumped = true
 	return nil

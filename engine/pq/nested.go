@@ -18,22 +18,22 @@ import (
 // one could be, a repetition and a definition level. The arrays above the
 // leaves are made of those levels alone.
 type nestedColumn struct {
-	node   *node
-	leaves []*nestedLeaf // in the order of the schema
-	alloc  memory.Allocator
+	node  *node
+	parts []*nestedLeaf // in the order of the schema's leaves
+	alloc memory.Allocator
 }
 
 func newNestedColumn(f *File, r *reader, n *node) *nestedColumn {
 	c := &nestedColumn{node: n, alloc: f.opts.Alloc}
 	for _, l := range n.leaves(nil) {
-		c.leaves = append(c.leaves, newNestedLeaf(f, r, l))
+		c.parts = append(c.parts, newNestedLeaf(f, r, l))
 	}
 	return c
 }
 
 func (c *nestedColumn) read(ctx context.Context, rowGroup int, window batch.Range, keep *batch.Mask) (arrow.Array, error) {
 	defer func() {
-		for _, l := range c.leaves {
+		for _, l := range c.parts {
 			l.builder.abort()
 		}
 	}()
@@ -41,12 +41,12 @@ func (c *nestedColumn) read(ctx context.Context, rowGroup int, window batch.Rang
 	if keep != nil {
 		rows = keep.Count()
 	}
-	for _, l := range c.leaves {
+	for _, l := range c.parts {
 		if err := l.read(ctx, rowGroup, window, keep, rows); err != nil {
 			return nil, err
 		}
 	}
-	leaves := c.leaves
+	leaves := c.parts
 	data, err := c.assemble(c.node, &leaves)
 	if err != nil {
 		return nil, err
@@ -58,8 +58,16 @@ func (c *nestedColumn) read(ctx context.Context, rowGroup int, window batch.Rang
 	return array.MakeFromData(data), nil
 }
 
+func (c *nestedColumn) leaves() []*leafReader {
+	var leaves []*leafReader
+	for _, l := range c.parts {
+		leaves = append(leaves, &l.leafReader)
+	}
+	return leaves
+}
+
 func (c *nestedColumn) close() {
-	for _, l := range c.leaves {
+	for _, l := range c.parts {
 		l.close()
 	}
 }

@@ -55,6 +55,8 @@ func (c *nestedLeaf) read(ctx context.Context, rowGroup int, window batch.Range,
 		if err := c.open(ctx, rowGroup); err != nil {
 			return err
 		}
+	}
+	if !c.begun {
 		c.row = 0
 		c.forgetPage()
 		c.builder.expect(c.pages.chunk)
@@ -218,7 +220,7 @@ func (c *nestedLeaf) nextLevels(ctx context.Context, row int64, n int) (passed i
 			return 0, err
 		}
 		if ok && p.firstRow > row {
-			c.pages.source.seek(p.offset)
+			c.pages.source.seek(p.offset, int(p.size))
 			c.page.passed = true
 			passed = int(p.firstRow - row)
 		}

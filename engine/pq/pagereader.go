@@ -28,37 +28,44 @@ type pageReader struct {
 	header     pageHeader
 }
 
-// open starts a column chunk.
-func (p *pageReader) open(f *File, rowGroup int, l *leaf) error {
+// chunkOf checks what a row group says of a leaf and finds the bytes of its
+// column chunk, [start, end).
+func (f *File) chunkOf(rowGroup int, l *leaf) (c *columnChunk, start, end int64, err error) {
 	g := &f.meta.rowGroups[rowGroup]
-	c := &g.columns[l.index]
+	c = &g.columns[l.index]
 	switch {
 	case !c.hasColumnMetadata:
-		return corrupt("row group %d does not describe the column", rowGroup)
+		return nil, 0, 0, corrupt("row group %d does not describe the column", rowGroup)
 	case c.encrypted:
-		return errs.New(errs.Unsupported, "the column is encrypted")
+		return nil, 0, 0, errs.New(errs.Unsupported, "the column is encrypted")
 	case c.elsewhere:
-		return errs.New(errs.Unsupported, "the column's data is in another file")
+		return nil, 0, 0, errs.New(errs.Unsupported, "the column's data is in another file")
 	case c.physical != l.physical:
-		return corrupt("row group %d has the physical type %d, the schema %d", rowGroup, c.physical, l.physical)
-	case l.maxRep == 0 && c.numValues != g.numRows:
-		return corrupt("row group %d has %d values for %d rows", rowGroup, c.numValues, g.numRows)
-	case c.numValues < g.numRows:
-		return corrupt("row group %d has %d values for %d rows", rowGroup, c.numValues, g.numRows)
+		return nil, 0, 0, corrupt("row group %d has the physical type %d, the schema %d", rowGroup, c.physical, l.physical)
+	case l.maxRep == 0 && c.numValues != g.numRows, c.numValues < g.numRows:
+		return nil, 0, 0, corrupt("row group %d has %d values for %d rows", rowGroup, c.numValues, g.numRows)
 	}
-	start := c.dataPageOffset
+	start = c.dataPageOffset
 	if c.dictPageOffset > 0 {
 		start = min(start, c.dictPageOffset)
 	}
 	if start < int64(len(magicPlain)) || c.compressedSize < 0 || start > f.dataEnd-c.compressedSize {
-		return corrupt("row group %d claims %d bytes at offset %d of %d", rowGroup, c.compressedSize, start, f.dataEnd)
+		return nil, 0, 0, corrupt("row group %d claims %d bytes at offset %d of %d", rowGroup, c.compressedSize, start, f.dataEnd)
 	}
-	var err error
+	return c, start, start + c.compressedSize, nil
+}
+
+// open starts a column chunk.
+func (p *pageReader) open(f *File, rowGroup int, l *leaf) error {
+	c, start, end, err := f.chunkOf(rowGroup, l)
+	if err != nil {
+		return err
+	}
 	if p.decompress, err = decompressorOf(c.codec); err != nil {
 		return err
 	}
 	p.chunk, p.leaf = c, l
-	p.source.open(start, start+c.compressedSize)
+	p.source.open(start, end)
 	return nil
 }
 
@@ -172,6 +179,6 @@ func splitLevels(values []byte, enc encoding) (levels, rest []byte, err error) {
 }
 
 func (p *pageReader) free() {
-	p.source.scratch.free()
+	p.source.free()
 	p.body.free()
 }

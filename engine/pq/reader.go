@@ -12,6 +12,7 @@ import (
 	"github.com/icebergexec/icebergexec/engine/batch"
 	"github.com/icebergexec/icebergexec/engine/errs"
 	"github.com/icebergexec/icebergexec/engine/mem"
+	"github.com/icebergexec/icebergexec/engine/task"
 )
 
 // reader is the batch.FileReader of a Parquet file.
@@ -23,6 +24,9 @@ type reader struct {
 	started bool             // Next has returned a window
 	err     error            // of a Read, after which columns are not where they should be
 	charged *mem.Reservation // what the columns hold between windows
+
+	together scratch     // for column chunks that are read together
+	ahead    *task.Group // reads ahead; nil: nothing does
 }
 
 // columnReader decodes one selected column. Windows come in ascending order;
@@ -31,18 +35,24 @@ type columnReader interface {
 	// read returns the kept rows of the rows [window.Start, window.End), which
 	// count from the start of the row group.
 	read(ctx context.Context, rowGroup int, window batch.Range, keep *batch.Mask) (arrow.Array, error)
+	// leaves are the readers of the column's leaves.
+	leaves() []*leafReader
 	close()
 }
 
 // NewReader makes a reader of some columns and row ranges; nil ranges mean all
 // rows. Ranges are ascending and do not overlap. The reader is closed before
 // the file.
-func (f *File) NewReader(_ context.Context, columns []batch.Column, ranges []batch.Range) (batch.FileReader, error) {
+func (f *File) NewReader(ctx context.Context, columns []batch.Column, ranges []batch.Range) (batch.FileReader, error) {
 	w, err := newWindows(f, ranges)
 	if err != nil {
 		return nil, errs.Wrap(err, "read", f.path)
 	}
 	r := &reader{file: f, windows: w, charged: f.opts.Pool.Reserve("Parquet pages")}
+	r.together = scratch{alloc: f.opts.Alloc, charged: r.charged}
+	if f.opts.ReadAhead {
+		r.ahead = task.NewGroup(ctx)
+	}
 	fields := make([]arrow.Field, len(columns))
 	for i, column := range columns {
 		n, err := f.schema.selectColumn(column)
@@ -135,6 +145,16 @@ func (r *reader) Read(ctx context.Context, columns []int, keep *batch.Mask) (arr
 			arrays = nil
 		}
 	}()
+	if keep == nil || keep.Count() > 0 {
+		var leaves []*leafReader
+		for _, i := range columns {
+			leaves = append(leaves, r.columns[i].leaves()...)
+		}
+		if err := r.openTogether(ctx, r.windows.rowGroup, leaves); err != nil {
+			r.err = errs.Wrap(err, "read", r.file.path)
+			return nil, r.err
+		}
+	}
 	for _, i := range columns {
 		if err := ctx.Err(); err != nil {
 			return arrays, context.Cause(ctx)
@@ -160,9 +180,16 @@ func (r *reader) columnError(err error, column string) error {
 }
 
 func (r *reader) Close() error {
+	if r.ahead != nil {
+		r.ahead.Cancel()
+	}
 	for _, c := range r.columns {
 		c.close()
 	}
+	if r.ahead != nil {
+		_ = r.ahead.Wait() // reads report where they are taken
+	}
+	r.together.free()
 	r.columns, r.started = nil, false
 	r.charged.Free()
 	return nil
