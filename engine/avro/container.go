@@ -78,9 +78,6 @@ func (s *source) skip(n int64) {
 	s.at += int(n)
 }
 
-// size is the memory that the source holds.
-func (s *source) size() int64 { return int64(cap(s.buf)) }
-
 // readHeader reads the metadata and the sync marker. A header that does not
 // fit into the first bytes is read again with twice as many.
 func readHeader(s *source) (*header, error) {

@@ -10,7 +10,6 @@ import (
 
 	"github.com/icebergexec/icebergexec/engine/batch"
 	"github.com/icebergexec/icebergexec/engine/errs"
-	"github.com/icebergexec/icebergexec/engine/mem"
 )
 
 // windowBytes is the size of the rows of a window, as the file stores them, at
@@ -26,20 +25,18 @@ const rowBytes = 64 << 20 // 64 MiB
 // where each row starts, so that later ones go to the kept rows directly.
 type reader struct {
 	file     *File
-	source   source
+	blocks   blockReader
 	schema   *arrow.Schema
 	columns  []selectedColumn
 	skip     []skipOp // over a whole row
 	maxRows  int64    // of the next windows
 	mostRows int64    // of any window
-	charged  *mem.Reservation
 	programs []*program
 
 	ranges []batch.Range // what is left to visit
 	next   int64         // position of the row after those of all blocks so far
 
-	// data holds the rows [first, next).
-	data  []byte
+	// The blocks' data holds the rows [first, next).
 	first int64
 	ends  []blockEnd
 
@@ -106,8 +103,7 @@ func (f *File) NewReader(_ context.Context, columns []batch.Column, ranges []bat
 	if ranges == nil {
 		r.ranges = []batch.Range{{Start: 0, End: math.MaxInt64}}
 	}
-	r.charged = f.opts.Pool.Reserve("Avro blocks")
-	r.source = source{file: f.source, start: f.header.end}
+	r.blocks = newBlockReader(f.source, f.header, f.codec, f.record, f.opts.Pool)
 	return r, nil
 }
 
@@ -139,7 +135,7 @@ func (r *reader) Next(ctx context.Context) (batch.Range, error) {
 		}
 	}
 	rows := min(r.maxRows, r.next-from, r.ranges[0].End-from)
-	if each := int64(len(r.data)) / (r.next - r.first); each > 0 {
+	if each := int64(len(r.blocks.data)) / (r.next - r.first); each > 0 {
 		rows = min(rows, max(1, windowBytes/each))
 	}
 	r.window, r.open = batch.Range{Start: from, End: from + rows}, true
@@ -153,13 +149,13 @@ func (r *reader) Next(ctx context.Context) (batch.Range, error) {
 // load reads the blocks from the one with row from on, until there are rows
 // enough for a window or the row before end is there.
 func (r *reader) load(ctx context.Context, from, end int64) error {
-	r.data, r.ends = r.data[:0], r.ends[:0]
+	r.blocks.data, r.ends = r.blocks.data[:0], r.ends[:0]
 	r.first = r.next
-	for r.next <= from || r.next < end && r.next-r.first < r.maxRows && len(r.data) < windowBytes {
+	for r.next <= from || r.next < end && r.next-r.first < r.maxRows && len(r.blocks.data) < windowBytes {
 		if err := ctx.Err(); err != nil {
 			return context.Cause(ctx)
 		}
-		b, err := r.source.nextBlock(&r.file.header.sync, func(rows int64) bool { return rows > 0 && r.next+rows > from })
+		b, err := r.blocks.source.nextBlock(r.blocks.sync, func(rows int64) bool { return rows > 0 && r.next+rows > from })
 		if err == io.EOF && r.next > from {
 			break
 		}
@@ -177,61 +173,13 @@ func (r *reader) load(ctx context.Context, from, end int64) error {
 			r.first = r.next
 			continue
 		}
-		if err := r.decompress(b); err != nil {
+		if err := r.blocks.append(b); err != nil {
 			return err
 		}
 		r.next += b.rows
-		r.ends = append(r.ends, blockEnd{row: r.next, byte: len(r.data)})
+		r.ends = append(r.ends, blockEnd{row: r.next, byte: len(r.blocks.data)})
 	}
-	r.cursor, r.at = newCursor(r.data), r.first
-	return nil
-}
-
-// alwaysMemory is what a reader may take past the memory limit, so that a
-// block of ordinary size can always be read.
-const alwaysMemory = 4 << 20 // 4 MiB
-
-func (r *reader) decompress(b block) error {
-	start := len(r.data)
-	limit := int(min(maxBlock-int64(start), max(r.file.opts.Pool.Available(), alwaysMemory)))
-	var err error
-	r.data, err = r.file.codec.Decompress(r.data, b.bytes, limit)
-	if err != nil {
-		return err
-	}
-	if err := checkRows(b, len(r.data)-start, r.file.record.minSize); err != nil {
-		return err
-	}
-	return r.charge()
-}
-
-// maxEmptyRows bounds the rows of a block whose rows take no bytes.
-const maxEmptyRows = 1 << 20
-
-// checkRows holds the number of rows that a block claims against its size.
-func checkRows(b block, size, least int) error {
-	most := int64(maxEmptyRows)
-	if least > 0 {
-		most = int64(size / least)
-	}
-	if b.rows > most {
-		return errs.New(errs.Corrupt, "the block at byte %d has %d rows in %d bytes", b.offset, b.rows, size)
-	}
-	return nil
-}
-
-// charge makes the reservation what the reader holds.
-func (r *reader) charge() error {
-	need := int64(cap(r.data)) + r.source.size() + 8*int64(cap(r.offsets))
-	grow := need - r.charged.Size()
-	switch {
-	case grow <= 0:
-		r.charged.Shrink(-grow)
-	case need <= alwaysMemory:
-		r.charged.ForceGrow(grow)
-	default:
-		return r.charged.TryGrow(grow)
-	}
+	r.cursor, r.at = newCursor(r.blocks.data), r.first
 	return nil
 }
 
@@ -322,7 +270,8 @@ func (r *reader) goOver(p *program, n int, keep *batch.Mask) error {
 	}
 	if cap(r.offsets) < n+1 {
 		r.offsets = make([]int, 0, n+1)
-		if err := r.charge(); err != nil {
+		r.blocks.extra = 8 * int64(n+1)
+		if err := r.blocks.charge(); err != nil {
 			return err
 		}
 	}
@@ -364,7 +313,7 @@ func (r *reader) checkEnd(row int64) {
 
 // goTo reads the kept rows of a window that was gone over before.
 func (r *reader) goTo(p *program, n int, keep *batch.Mask) error {
-	c := newCursor(r.data)
+	c := newCursor(r.blocks.data)
 	for i := range n {
 		if keep != nil && !keep.Get(i) {
 			continue
@@ -388,8 +337,7 @@ func (r *reader) Close() error {
 	for _, c := range r.columns {
 		c.column.release()
 	}
-	r.columns, r.programs, r.data, r.offsets, r.open = nil, nil, nil, nil, false
-	r.ranges, r.source.buf = nil, nil
-	r.charged.Free()
+	r.columns, r.programs, r.offsets, r.ranges, r.open = nil, nil, nil, nil, false
+	r.blocks.close()
 	return nil
 }
