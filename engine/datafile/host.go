@@ -172,7 +172,7 @@ func (r *hostReader) LimitWindow(rows int) { r.rows = int64(max(rows, 1)) }
 // Next advances over batches and unselected rows to the next window.
 func (r *hostReader) Next(ctx context.Context) (batch.Range, error) {
 	for {
-		for !r.all && len(r.ranges) > 0 && r.ranges[0].End <= r.position {
+		for !r.all && len(r.ranges) > 0 && r.ranges[0].End <= max(r.position, r.ranges[0].Start) {
 			r.ranges = r.ranges[1:]
 		}
 		if !r.all && len(r.ranges) == 0 {
