@@ -93,8 +93,13 @@ func TestPlansOfJavaTables(t *testing.T) {
 	}
 }
 
-// prunedByUs are delete files that Java attaches and that delete nothing.
+// prunedByUs are files that Java plans and that have or delete no row.
 var prunedByUs = map[string]bool{
+	// day = 2024-01-01 or (id = 5 and rid > 100): the second part is false in
+	// the partition and the first by the file's metrics.
+	"TestPlansOfJavaTables/plan_prune/or data/id_bucket=0/cat_trunc=c/ts_month=2024-01/d41.parquet": true,
+	"TestPlansOfJavaTables/plan_prune/or data/id_bucket=0/cat_trunc=c/ts_month=2024-02/d45.parquet": true,
+
 	// All keys are NaN, and the data file's metrics count no NaN.
 	"TestPlansOfJavaTables/eq_nan_only/full data/d02.parquet data/eq01.parquet": true,
 }
@@ -122,14 +127,18 @@ func checkPlan(t *testing.T, fs fileio.FS, req Request, read fixtures.Read) {
 		ours[relative(req.Table, task.Data.Path)] = task
 	}
 	failed := len(read.Plan) == 0 && read.Rows > 0 // Java cannot plan with a key column that was dropped
-	if len(ours) != len(read.Plan) && !failed {
-		t.Errorf("%d data files, Java has %d", len(ours), len(read.Plan))
+	for file := range ours {
+		if !failed && !slices.ContainsFunc(read.Plan, func(java fixtures.PlannedFile) bool { return java.DataFile == file }) {
+			t.Errorf("data file %s is not in Java's plan", file)
+		}
 	}
 	allowed := allowedDeletes(t, fs, req)
 	for _, java := range read.Plan {
 		task, ok := ours[java.DataFile]
 		if !ok {
-			t.Errorf("data file %s is missing", java.DataFile)
+			if !prunedByUs[t.Name()+" "+java.DataFile] {
+				t.Errorf("data file %s is missing", java.DataFile)
+			}
 			continue
 		}
 		if d := task.Data; d.SpecID != java.SpecID || d.RecordCount != java.RecordCount || d.DataSequence != java.DataSequenceNumber {

@@ -52,7 +52,8 @@ func scopeKey(key []byte, f *File) []byte {
 	return appendTuple(binary.LittleEndian.AppendUint32(key, uint32(f.SpecID)), f.Partition)
 }
 
-func (x *deleteIndex) scopeOf(f *File) (*scope, error) {
+// addScope finds or makes the scope of a delete file.
+func (x *deleteIndex) addScope(f *File) (*scope, error) {
 	var buf [64]byte
 	key := scopeKey(buf[:0], f)
 	if s, ok := x.scopes[string(key)]; ok {
@@ -70,7 +71,7 @@ func (x *deleteIndex) scopeOf(f *File) (*scope, error) {
 
 // add takes a delete file over.
 func (x *deleteIndex) add(f *File) error {
-	s, err := x.scopeOf(f)
+	s, err := x.addScope(f)
 	if err != nil {
 		return err
 	}
@@ -180,14 +181,13 @@ func (x *deleteIndex) build() {
 func (x *deleteIndex) empty() bool { return len(x.byID) == 0 }
 
 // find returns the delete files that may apply to a data file, in the order of
-// their data sequence numbers, and the memory that the answer takes.
-func (x *deleteIndex) find(data *File) ([]*File, int64, error) {
+// their data sequence numbers, and the memory that the answer takes. s is the
+// file's scope, nil when no delete file has the same.
+func (x *deleteIndex) find(data *File, s *scope) ([]*File, int64, error) {
 	if x.empty() {
 		return nil, 0, nil
 	}
-	var buf [64]byte
 	var found answer
-	s := x.scopes[string(scopeKey(buf[:0], data))]
 	hasDV, err := x.findByPath(&found, data, s)
 	if err != nil {
 		return nil, 0, err

@@ -119,6 +119,10 @@ func buildIndex(tb testing.TB, table *meta.Table, deletes ...*File) (*deleteInde
 	return x, nil
 }
 
+func (x *deleteIndex) findAll(data *File) ([]*File, int64, error) {
+	return x.find(data, x.scopes[string(scopeKey(nil, data))])
+}
+
 func names(files []*File) string {
 	var out []string
 	for _, f := range files {
@@ -190,7 +194,7 @@ func TestIndexRules(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			found, _, err := x.find(c.data)
+			found, _, err := x.findAll(c.data)
 			if got := names(found); err != nil || got != c.want {
 				t.Errorf("got %q, %v; want %q", got, err, c.want)
 			}
@@ -224,7 +228,7 @@ func TestIndexErrors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := x.find(dataFile("f", 1, spec(1, "eu"))); errs.CodeOf(err) != errs.Corrupt || !strings.Contains(err.Error(), "another partition") {
+	if _, _, err := x.findAll(dataFile("f", 1, spec(1, "eu"))); errs.CodeOf(err) != errs.Corrupt || !strings.Contains(err.Error(), "another partition") {
 		t.Error(err)
 	}
 }
@@ -240,6 +244,46 @@ func TestIndexMemoryLimit(t *testing.T) {
 	}
 	if errs.CodeOf(err) != errs.MemoryLimit {
 		t.Error(err)
+	}
+}
+
+// TestIndexGrowth: each of many file-scoped position deletes is found for its
+// data file only, by reference or by bounds, and equality deletes in ranges of
+// keys for the data of the range only; in little memory.
+func TestIndexGrowth(t *testing.T) {
+	const files = 100_000
+	table := indexTable(t)
+	path := func(i int) string { return fmt.Sprintf("s3://warehouse/t/data/00000-%d-0b3c-%08d.parquet", i%100, i) }
+	for _, c := range []struct {
+		name    string
+		n, each int // delete files, and those found for a data file
+		limit   int64
+		delete  func(i int) *File
+	}{
+		{"referenced", files, 1, 40 << 20, func(i int) *File { return positions(path(i)+".pos", 2, referencing(path(i))) }},
+		{"bounds", files, 1, 80 << 20, func(i int) *File { return positions(path(i)+".pos", 2, paths(path(i), path(i))) }},
+		{"keys", files / 10, files / 1000, 10 << 20, func(i int) *File {
+			from := int64(i % 100 * 1000)
+			return equality(path(i)+".eq", 2, []int{1}, longs(1, from, from+999, 0, 10))
+		}},
+	} {
+		pool := mem.NewPool("test", c.limit)
+		held := pool.Reserve("delete index")
+		x := newDeleteIndex(table, held)
+		for i := range c.n {
+			if err := x.add(c.delete(i)); err != nil {
+				t.Fatalf("%s: %v", c.name, err)
+			}
+		}
+		x.build()
+		for i := range c.n {
+			from := int64(i % 100 * 1000)
+			found, _, err := x.findAll(dataFile(path(i), 1, longs(1, from+10, from+20, 0, 10)))
+			if err != nil || len(found) != c.each {
+				t.Fatalf("%s: data file %d has %d delete files, %v", c.name, i, len(found), err)
+			}
+		}
+		held.Free()
 	}
 }
 
@@ -370,7 +414,7 @@ func TestIndexAgainstRows(t *testing.T) {
 			data := dataFile("f", int64(r.IntN(10)), partitions[r.IntN(len(partitions))])
 			dataRows := randomRows(r)
 			data.Metrics = metricsOf(r, dataRows)
-			found, _, err := x.find(data)
+			found, _, err := x.findAll(data)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -6,6 +6,8 @@ import (
 	"math"
 	"unsafe"
 
+	"github.com/apache/iceberg-go"
+
 	"github.com/icebergexec/icebergexec/engine/errs"
 	"github.com/icebergexec/icebergexec/engine/expr"
 	"github.com/icebergexec/icebergexec/engine/fileio"
@@ -290,11 +292,12 @@ func (p *planner) deleteMayMatch(f *File) bool {
 func (p *planner) readData(ctx context.Context, m *manifest, emit func(chunk) error) error {
 	want := statistics{all: p.req.AllMetrics, ids: p.wantedMetrics()}
 	var c chunk
+	partitions := partitionCache{planner: p}
 	err := readEntries(ctx, p.fs, p.decoder, p.req.Table, m, want, func(st status, f *File) error {
 		if p.appended != nil && (st != statusAdded || !p.appended[f.SnapshotID]) {
 			return nil
 		}
-		t, size, err := p.task(f)
+		t, size, err := p.task(f, &partitions)
 		if t == nil || err != nil {
 			return err
 		}
@@ -327,25 +330,25 @@ func (p *planner) wantedMetrics() map[int]bool {
 
 // task makes the task of a data file, nil when no row of it can match, and
 // tells the memory that it takes.
-func (p *planner) task(f *File) (*Task, int64, error) {
+func (p *planner) task(f *File, partitions *partitionCache) (*Task, int64, error) {
 	if f.RecordCount == 0 && !p.req.IncludeEmptyFiles {
 		return nil, 0, nil
 	}
-	t := &Task{Data: f}
-	if filter := p.filters[f.SpecID]; filter != nil {
-		if !filter.MayMatch(f.Partition) {
-			return nil, 0, nil
-		}
+	facts := partitions.of(f)
+	if !facts.mayMatch {
+		return nil, 0, nil
+	}
+	t := &Task{Data: f, Residual: facts.residual}
+	if t.Residual != nil && f.RecordCount != 0 {
 		metrics := f.exprMetrics()
-		if f.RecordCount != 0 && !p.req.Filter.MayMatch(p.req.Mode, metrics) {
+		if !t.Residual.MayMatch(p.req.Mode, metrics) {
 			return nil, 0, nil
 		}
-		t.Residual = filter.Residual(f.Partition)
-		if t.Residual != nil && t.Residual.MustMatch(p.req.Mode, metrics) {
+		if t.Residual.MustMatch(p.req.Mode, metrics) {
 			t.Residual = nil
 		}
 	}
-	deletes, size, err := p.index.find(f)
+	deletes, size, err := p.index.find(f, facts.scope)
 	if err != nil {
 		return nil, 0, errs.Wrap(err, "plan", p.req.Table.Location)
 	}
@@ -354,6 +357,45 @@ func (p *planner) task(f *File) (*Task, int64, error) {
 		f.Metrics = nil
 	}
 	return t, int64(unsafe.Sizeof(*t)) + fileSize(f) + size, nil
+}
+
+// partitionCache remembers what a file's partition alone decides, since the
+// files of a manifest share partitions.
+type partitionCache struct {
+	planner *planner
+	key     []byte
+	known   map[string]*partitionFacts
+}
+
+type partitionFacts struct {
+	partition []iceberg.Literal
+	scope     *scope // of the delete index
+	mayMatch  bool
+	residual  *expr.Bound
+}
+
+// maxCachedPartitions bounds the cache; past it, it starts anew.
+const maxCachedPartitions = 1 << 10
+
+// of returns the facts of the file's partition and makes the file share its
+// values.
+func (c *partitionCache) of(f *File) *partitionFacts {
+	c.key = scopeKey(c.key[:0], f)
+	facts, ok := c.known[string(c.key)]
+	if !ok {
+		if len(c.known) >= maxCachedPartitions || c.known == nil {
+			c.known = map[string]*partitionFacts{}
+		}
+		facts = &partitionFacts{partition: f.Partition, scope: c.planner.index.scopes[string(c.key)], mayMatch: true}
+		if filter := c.planner.filters[f.SpecID]; filter != nil {
+			if facts.mayMatch = filter.MayMatch(f.Partition); facts.mayMatch {
+				facts.residual = filter.Residual(f.Partition)
+			}
+		}
+		c.known[string(c.key)] = facts
+	}
+	f.Partition = facts.partition
+	return facts
 }
 
 // exprMetrics presents the file's metrics to package expr.
