@@ -2,6 +2,7 @@ package plan
 
 import (
 	"context"
+	"unsafe"
 
 	"github.com/apache/iceberg-go"
 
@@ -36,6 +37,15 @@ type manifest struct {
 
 // hasNoLiveFiles reports whether every entry is known to be DELETED.
 func (m *manifest) hasNoLiveFiles() bool { return m.added == 0 && m.existing == 0 }
+
+// memorySize is roughly how much memory the entry takes.
+func (m *manifest) memorySize() int64 {
+	n := int64(unsafe.Sizeof(*m)) + int64(len(m.path))
+	for _, s := range m.summaries {
+		n += int64(unsafe.Sizeof(s)) + int64(len(s.Lower)+len(s.Upper))
+	}
+	return n
+}
 
 // status is what an entry says of its file. The numbers are those of the
 // manifest field "status".
@@ -88,7 +98,7 @@ func readManifests(ctx context.Context, fs fileio.FS, d decoder, s *meta.Snapsho
 		return nil, errs.At(errs.Unsupported, "read manifest list", s.ManifestList, "the manifest list is encrypted, which is not supported")
 	}
 	if s.ManifestList == "" {
-		return inlineManifests(ctx, fs, s)
+		return inlineManifests(s), nil
 	}
 	content, err := fileio.ReadAll(ctx, fs, s.ManifestList, maxManifestList)
 	if err != nil {
@@ -100,12 +110,12 @@ func readManifests(ctx context.Context, fs fileio.FS, d decoder, s *meta.Snapsho
 
 // inlineManifests are those of old version 1 metadata, which names the files
 // and nothing more. Such tables had one partition spec, with id 0.
-func inlineManifests(ctx context.Context, fs fileio.FS, s *meta.Snapshot) ([]manifest, error) {
+func inlineManifests(s *meta.Snapshot) []manifest {
 	manifests := make([]manifest, len(s.Manifests))
 	for i, path := range s.Manifests {
 		manifests[i] = manifest{path: path, version: 1, snapshotID: s.ID, added: -1, existing: -1}
 	}
-	return manifests, nil
+	return manifests
 }
 
 // readEntries calls yield with every live file of a manifest, with what it

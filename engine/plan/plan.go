@@ -47,7 +47,7 @@ type Request struct {
 // manifests are read as tasks are taken. The caller closes the result.
 func Plan(ctx context.Context, fs fileio.FS, pool *mem.Pool, req Request) (*Tasks, error) {
 	p := &planner{fs: fs, req: req, decoder: libraryDecoder{}, filters: map[int]*expr.PartitionFilter{}}
-	t := &Tasks{indexHeld: pool.Reserve("delete index"), queued: pool.Reserve("planned tasks")}
+	t := &Tasks{listHeld: pool.Reserve("manifest list"), indexHeld: pool.Reserve("delete index"), queued: pool.Reserve("planned tasks")}
 	if err := p.start(ctx, t); err != nil {
 		_ = t.Close()
 		return nil, err
@@ -57,9 +57,9 @@ func Plan(ctx context.Context, fs fileio.FS, pool *mem.Pool, req Request) (*Task
 
 // Tasks is a plan under way. It is used by one goroutine at a time.
 type Tasks struct {
-	chunks            *task.Ordered[chunk]
-	indexHeld, queued *mem.Reservation
-	ready             []*Task
+	chunks                      *task.Ordered[chunk]
+	listHeld, indexHeld, queued *mem.Reservation
+	ready                       []*Task
 }
 
 type chunk struct {
@@ -92,8 +92,9 @@ func (t *Tasks) Close() error {
 		err = t.chunks.Close()
 	}
 	t.ready = nil
-	t.indexHeld.Free()
-	t.queued.Free()
+	for _, held := range []*mem.Reservation{t.listHeld, t.indexHeld, t.queued} {
+		held.Free()
+	}
 	return err
 }
 
@@ -120,6 +121,13 @@ func (p *planner) start(ctx context.Context, t *Tasks) error {
 	}
 	manifests, err := p.manifests(ctx)
 	if err != nil {
+		return err
+	}
+	size := int64(0)
+	for i := range manifests {
+		size += manifests[i].memorySize()
+	}
+	if err := t.listHeld.TryGrow(size); err != nil {
 		return err
 	}
 	var data, deletes []*manifest
