@@ -49,14 +49,13 @@ func (d recordDecoder) list(content []byte) ([]manifest, error) {
 	}
 	defer r.Close()
 	var path, lower, upper, keyMetadata avro.Bytes
-	var length, specID, contentID, sequence, minSequence, snapshotID, added, existing, firstRowID avro.Long
+	var specID, contentID, sequence, minSequence, snapshotID, added, existing, firstRowID avro.Long
 	var containsNull, containsNaN avro.Bool
 	var partitions avro.List
 	var summaries []expr.FieldSummary
 
 	root := r.Root()
 	required := root.Bytes(&path, 500, "manifest_path")
-	required = root.Long(&length, 501, "manifest_length") && required
 	required = root.Long(&specID, 502, "partition_spec_id") && required
 	if !required {
 		return nil, errs.New(errs.Corrupt, "its schema is not that of a manifest list")
@@ -109,7 +108,7 @@ func (d recordDecoder) list(content []byte) ([]manifest, error) {
 	var manifests []manifest
 	for r.Next() {
 		m := manifest{
-			path: string(path.Value), length: length.Value, specID: int(specID.Value), version: version,
+			path: string(path.Value), specID: int(specID.Value),
 			deletes: contentID.Value == 1, sequence: sequence.Value, minSequence: minSequence.Value, snapshotID: snapshotID.Value,
 			firstRowID: firstRowID.Pointer(), added: count(added), existing: count(existing), encrypted: len(keyMetadata.Value) > 0,
 			summaries: slices.Clone(summaries),

@@ -28,7 +28,7 @@ func (libraryDecoder) list(content []byte) ([]manifest, error) {
 	manifests := make([]manifest, len(files))
 	for i, f := range files {
 		m := manifest{
-			path: f.FilePath(), length: f.Length(), specID: int(f.PartitionSpecID()), version: f.Version(),
+			path: f.FilePath(), specID: int(f.PartitionSpecID()),
 			deletes: f.ManifestContent() == iceberg.ManifestContentDeletes, sequence: f.SequenceNum(), minSequence: f.MinSequenceNum(), snapshotID: f.SnapshotID(),
 			firstRowID: f.FirstRowID(), added: f.AddedDataFiles(), existing: f.ExistingDataFiles(), encrypted: len(f.KeyMetadata()) > 0,
 		}

@@ -19,10 +19,8 @@ const maxManifestList = 256 << 20 // 256 MiB
 // manifest is one entry of a manifest list.
 type manifest struct {
 	path    string
-	length  int64
 	specID  int
 	deletes bool // it lists delete files; else data files
-	version int  // of the manifest list: 1 to 3
 
 	// minSequence is the smallest data sequence number of its live files.
 	sequence, minSequence int64
@@ -113,7 +111,7 @@ func readManifests(ctx context.Context, fs fileio.FS, d decoder, s *meta.Snapsho
 func inlineManifests(s *meta.Snapshot) []manifest {
 	manifests := make([]manifest, len(s.Manifests))
 	for i, path := range s.Manifests {
-		manifests[i] = manifest{path: path, version: 1, snapshotID: s.ID, added: -1, existing: -1}
+		manifests[i] = manifest{path: path, snapshotID: s.ID, added: -1, existing: -1}
 	}
 	return manifests
 }
