@@ -430,6 +430,21 @@ func TestClose(t *testing.T) {
 			record.Release()
 		}
 	})
+	t.Run("the engine while Scan reads metadata", func(t *testing.T) {
+		fs := &blockingFS{FS: fileio.NewLocal(), blocked: make(chan struct{}, 100)}
+		eng := tables(t, engine.Options{FS: fs})
+		fs.block.Store(true)
+		result := make(chan error)
+		go func() {
+			_, err := eng.Scan(ctx, table)
+			result <- err
+		}()
+		<-fs.blocked
+		if err := eng.Close(); err != nil {
+			t.Error(err)
+		}
+		wantError(t, <-result, errs.Cancelled, "the engine is closed")
+	})
 	t.Run("the engine while Next waits", func(t *testing.T) {
 		fs := &blockingFS{FS: fileio.NewLocal(), blocked: make(chan struct{}, 100)}
 		eng := tables(t, engine.Options{FS: fs})

@@ -41,13 +41,27 @@ func (e *Engine) Scan(ctx context.Context, request ScanRequest) (batch.Stream, e
 	s.charged = s.pool.Reserve("table metadata and filter")
 	err := e.add(s)
 	if err == nil {
-		err = s.open(ctx, lifetime, request)
+		err = s.start(ctx, lifetime, request)
 	}
 	if err != nil {
 		_ = s.Close() // the error that counts is the request's
 		return nil, err
 	}
 	return s, nil
+}
+
+// start opens the stream so that Engine.Close can end it meanwhile.
+func (s *stream) start(ctx, lifetime context.Context, request ScanRequest) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(lifetime, func() { cancel(context.Cause(lifetime)) })()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	err := s.open(ctx, lifetime, request)
+	if cause := s.stopCause(); cause != nil {
+		return cause
+	}
+	return err
 }
 
 // open reads the metadata and makes the stream's inner scan.

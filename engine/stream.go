@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"io"
 	"sync"
 
@@ -57,7 +58,7 @@ func (s *stream) Next(ctx context.Context) (arrow.RecordBatch, error) {
 	if cause := s.stopCause(); cause != nil {
 		return nil, cause
 	}
-	if ctx.Err() != nil && err == context.Cause(ctx) {
+	if ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
 		return nil, err
 	}
 	s.err = err

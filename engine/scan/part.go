@@ -62,6 +62,12 @@ func (p *part) run(ctx context.Context, emit func(arrow.RecordBatch) error) (err
 		}
 		p.scan.admission.leave(p.need)
 	}()
+	if err := p.openFile(ctx); err != nil {
+		return err
+	}
+	if p.ranges != nil && len(p.ranges) == 0 {
+		return nil // no row can match
+	}
 	if err := p.open(ctx); err != nil {
 		return err
 	}
@@ -100,7 +106,9 @@ func (s *Scan) limit() int64 {
 	return int64(1) << 62
 }
 
-func (p *part) open(ctx context.Context) error {
+// openFile opens the data file and leaves out rows that its statistics rule
+// out.
+func (p *part) openFile(ctx context.Context) error {
 	if p.file == nil {
 		file, err := p.scan.open(ctx, p.task.Data, p.scan.decoding)
 		if err != nil {
@@ -108,6 +116,14 @@ func (p *part) open(ctx context.Context) error {
 		}
 		p.file = (&sharedFile{File: file}).retain()
 	}
+	cfg := &p.scan.cfg
+	var err error
+	p.ranges, err = datafile.Prune(ctx, p.file.File, p.ranges, p.task.Residual, cfg.Mode, cfg.Schema.FindFieldByID)
+	return err
+}
+
+// open prepares deletes, columns and the reader.
+func (p *part) open(ctx context.Context) error {
 	var err error
 	if p.set, err = p.scan.resolver.ForTask(ctx, p.task); err != nil {
 		return err

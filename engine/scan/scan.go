@@ -20,6 +20,7 @@ package scan
 
 import (
 	"context"
+	"errors"
 	"io"
 	"slices"
 
@@ -244,7 +245,7 @@ func (s *Scan) Next(ctx context.Context) (arrow.RecordBatch, error) {
 		return nil, errs.New(errs.Cancelled, "the scan is closed")
 	}
 	record, err := s.next(ctx)
-	if err != nil && (ctx.Err() == nil || err != context.Cause(ctx)) {
+	if err != nil && (ctx.Err() == nil || !errors.Is(err, context.Cause(ctx))) {
 		s.err = err
 	}
 	return record, err
