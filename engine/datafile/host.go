@@ -11,6 +11,7 @@ import (
 
 	"github.com/icebergexec/icebergexec/engine/batch"
 	"github.com/icebergexec/icebergexec/engine/errs"
+	"github.com/icebergexec/icebergexec/engine/mem"
 )
 
 // HostReader decodes a whole file, in the host's own way: every row, in the
@@ -116,8 +117,9 @@ func (f *hostFile) NewReader(ctx context.Context, columns []batch.Column, ranges
 		return nil, errs.Wrap(err, "open", f.location)
 	}
 	r.stream = stream
+	r.charged = f.options.Pool.Reserve("batches of the host's reader")
 	if err := r.bind(columns); err != nil {
-		_ = stream.Close() // the error that counts is the schema's
+		_ = r.Close() // the error that counts is the schema's
 		return nil, errs.Wrap(err, "read", f.location)
 	}
 	return r, nil
@@ -134,6 +136,7 @@ type hostReader struct {
 	all     bool          // ranges are not restricted
 	rows    int64         // the most of a window
 
+	charged  *mem.Reservation  // for record
 	record   arrow.RecordBatch // the batch that position lies in; nil before the first
 	start    int64             // the file position of its first row
 	position int64             // where the next window may start
@@ -193,8 +196,7 @@ func (r *hostReader) Next(ctx context.Context) (batch.Range, error) {
 				return r.window, nil
 			}
 			r.start, r.position = end, end
-			r.record.Release()
-			r.record = nil
+			r.drop()
 		}
 		record, err := r.stream.Next(ctx)
 		if err == io.EOF {
@@ -204,6 +206,16 @@ func (r *hostReader) Next(ctx context.Context) (batch.Range, error) {
 			return batch.Range{}, errs.Wrap(err, "read", r.file.location)
 		}
 		r.record = record
+		r.charged.ForceGrow(batch.RecordBytes(record)) // it is there already
+	}
+}
+
+// drop releases the current batch.
+func (r *hostReader) drop() {
+	if r.record != nil {
+		r.record.Release()
+		r.record = nil
+		r.charged.Shrink(r.charged.Size())
 	}
 }
 
@@ -228,13 +240,11 @@ func (r *hostReader) Read(_ context.Context, columns []int, keep *batch.Mask) ([
 }
 
 func (r *hostReader) Close() error {
-	if r.record != nil {
-		r.record.Release()
-		r.record = nil
-	}
+	r.drop()
 	if r.stream == nil {
 		return nil
 	}
+	r.charged.Free()
 	err := r.stream.Close()
 	r.stream = nil
 	return errs.Wrap(err, "close", r.file.location)

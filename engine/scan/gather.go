@@ -4,6 +4,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 
+	"github.com/icebergexec/icebergexec/engine/batch"
 	"github.com/icebergexec/icebergexec/engine/errs"
 )
 
@@ -27,7 +28,7 @@ func newGather(cfg *Config, s *sizer, eager bool) *gather {
 
 // add takes over a batch and emits what is large enough.
 func (g *gather) add(record arrow.RecordBatch, emit func(arrow.RecordBatch) error) error {
-	rows, bytes := record.NumRows(), recordBytes(record)
+	rows, bytes := record.NumRows(), batch.RecordBytes(record)
 	if g.rows+rows > int64(g.cfg.BatchRows) || g.bytes+bytes > g.cfg.BatchBytes {
 		if err := g.flush(emit); err != nil {
 			record.Release()

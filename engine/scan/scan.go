@@ -147,7 +147,7 @@ func (s *Scan) start() {
 	s.jobs = task.NewOrdered(s.ctx, task.OrderedConfig[arrow.RecordBatch]{
 		Name: "scan", Workers: s.cfg.Workers,
 		Queued: s.queued, QueueLimit: s.queueLimit,
-		Size: recordBytes, Drop: func(r arrow.RecordBatch) { r.Release() },
+		Size: batch.RecordBytes, Drop: func(r arrow.RecordBatch) { r.Release() },
 		NextJob: s.nextJob,
 	})
 }

@@ -95,8 +95,8 @@ func (s *sizer) prepare() {
 
 // readFull and readKept account for an array that was decoded for all rows of
 // the window, or for the kept ones.
-func (s *sizer) readFull(a arrow.Array) { s.fullBytes += arrayBytes(a) }
-func (s *sizer) readKept(a arrow.Array) { s.keptBytes += arrayBytes(a) }
+func (s *sizer) readFull(a arrow.Array) { s.fullBytes += batch.ArrayBytes(a) }
+func (s *sizer) readKept(a arrow.Array) { s.keptBytes += batch.ArrayBytes(a) }
 
 // window ends the accounting of a window of n rows, of which kept are kept.
 func (s *sizer) window(n, kept int) {

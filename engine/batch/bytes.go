@@ -1,4 +1,4 @@
-package scan
+package batch
 
 import (
 	"github.com/apache/arrow-go/v18/arrow"
@@ -6,9 +6,9 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 )
 
-// recordBytes is the memory behind a batch. A buffer that columns share counts
+// RecordBytes is the memory behind a batch. A buffer that columns share counts
 // once, and a slice counts what it shows of its parent's buffers.
-func recordBytes(record arrow.RecordBatch) int64 {
+func RecordBytes(record arrow.RecordBatch) int64 {
 	s := sizing{seen: map[*memory.Buffer]bool{}}
 	for _, column := range record.Columns() {
 		s.add(column.Data(), int64(column.Data().Offset()), int64(column.Len()))
@@ -16,8 +16,8 @@ func recordBytes(record arrow.RecordBatch) int64 {
 	return s.total
 }
 
-// arrayBytes is the memory behind an array.
-func arrayBytes(a arrow.Array) int64 {
+// ArrayBytes is the memory behind an array, as RecordBytes counts it.
+func ArrayBytes(a arrow.Array) int64 {
 	s := sizing{}
 	s.add(a.Data(), int64(a.Data().Offset()), int64(a.Len()))
 	return s.total
@@ -37,7 +37,7 @@ func (s *sizing) buffer(b *memory.Buffer, shown int64) {
 		s.seen[b] = true
 	}
 	size := int64(b.Cap())
-	if size > 2*shown+4<<10 {
+	if size > 2*shown+256 {
 		size = shown // a slice of something larger, not just room to spare
 	}
 	s.total += size
