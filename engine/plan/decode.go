@@ -49,7 +49,7 @@ func (d recordDecoder) list(content []byte) ([]manifest, error) {
 	}
 	defer r.Close()
 	var path, lower, upper, keyMetadata avro.Bytes
-	var specID, contentID, sequence, minSequence, snapshotID, added, existing, firstRowID avro.Long
+	var specID, contentID, sequence, snapshotID, added, existing, firstRowID avro.Long
 	var containsNull, containsNaN avro.Bool
 	var partitions avro.List
 	var summaries []expr.FieldSummary
@@ -68,7 +68,6 @@ func (d recordDecoder) list(content []byte) ([]manifest, error) {
 		inferred = 3
 	}
 	root.Long(&contentID, 517, "content")
-	root.Long(&minSequence, 516, "min_sequence_number")
 	root.Long(&snapshotID, 503, "added_snapshot_id")
 	root.Long(&added, 504, "added_files_count", "added_data_files_count")
 	root.Long(&existing, 505, "existing_files_count", "existing_data_files_count")
@@ -109,7 +108,7 @@ func (d recordDecoder) list(content []byte) ([]manifest, error) {
 	for r.Next() {
 		m := manifest{
 			path: string(path.Value), specID: int(specID.Value),
-			deletes: contentID.Value == 1, sequence: sequence.Value, minSequence: minSequence.Value, snapshotID: snapshotID.Value,
+			deletes: contentID.Value == 1, sequence: sequence.Value, snapshotID: snapshotID.Value,
 			firstRowID: firstRowID.Pointer(), added: count(added), existing: count(existing), encrypted: len(keyMetadata.Value) > 0,
 			summaries: slices.Clone(summaries),
 		}

@@ -29,7 +29,7 @@ func (libraryDecoder) list(content []byte) ([]manifest, error) {
 	for i, f := range files {
 		m := manifest{
 			path: f.FilePath(), specID: int(f.PartitionSpecID()),
-			deletes: f.ManifestContent() == iceberg.ManifestContentDeletes, sequence: f.SequenceNum(), minSequence: f.MinSequenceNum(), snapshotID: f.SnapshotID(),
+			deletes: f.ManifestContent() == iceberg.ManifestContentDeletes, sequence: f.SequenceNum(), snapshotID: f.SnapshotID(),
 			firstRowID: f.FirstRowID(), added: f.AddedDataFiles(), existing: f.ExistingDataFiles(), encrypted: len(f.KeyMetadata()) > 0,
 		}
 		for _, s := range f.Partitions() {

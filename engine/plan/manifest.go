@@ -22,10 +22,9 @@ type manifest struct {
 	specID  int
 	deletes bool // it lists delete files; else data files
 
-	// minSequence is the smallest data sequence number of its live files.
-	sequence, minSequence int64
-	snapshotID            int64
-	firstRowID            *int64
+	sequence   int64
+	snapshotID int64
+	firstRowID *int64
 
 	// The numbers of entries by status; -1 is unknown.
 	added, existing int32

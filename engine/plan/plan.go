@@ -3,7 +3,6 @@ package plan
 import (
 	"context"
 	"io"
-	"math"
 	"unsafe"
 
 	"github.com/apache/iceberg-go"
@@ -131,7 +130,6 @@ func (p *planner) start(ctx context.Context, t *Tasks) error {
 		return err
 	}
 	var data, deletes []*manifest
-	oldest := int64(math.MaxInt64) // the smallest sequence number of the data
 	for i := range manifests {
 		m := &manifests[i]
 		switch {
@@ -140,14 +138,13 @@ func (p *planner) start(ctx context.Context, t *Tasks) error {
 			deletes = append(deletes, m)
 		default:
 			data = append(data, m)
-			oldest = min(oldest, m.minSequence)
 		}
 	}
 	if len(data) == 0 {
 		return nil
 	}
 	if p.appended == nil {
-		if err := p.readDeletes(ctx, deletes, oldest, t.queued); err != nil {
+		if err := p.readDeletes(ctx, deletes, t.queued); err != nil {
 			return err
 		}
 	}
@@ -213,8 +210,8 @@ func (p *planner) mayMatch(m *manifest) bool {
 	return f == nil || f.MayMatchSummaries(m.summaries)
 }
 
-// readDeletes fills the index. Deletes older than all data apply to none.
-func (p *planner) readDeletes(ctx context.Context, manifests []*manifest, oldest int64, queued *mem.Reservation) error {
+// readDeletes fills the index.
+func (p *planner) readDeletes(ctx context.Context, manifests []*manifest, queued *mem.Reservation) error {
 	if len(manifests) == 0 {
 		return nil
 	}
@@ -222,7 +219,7 @@ func (p *planner) readDeletes(ctx context.Context, manifests []*manifest, oldest
 		var files []*File
 		want := statistics{ids: map[int]bool{filePathID: true}, keys: true}
 		err := readEntries(ctx, p.fs, p.decoder, p.req.Table, m, want, func(_ status, f *File) error {
-			if f.DataSequence < oldest || f.Content == EqualityDeletes && f.DataSequence == oldest || !p.deleteMayMatch(f) {
+			if !p.deleteMayMatch(f) {
 				return nil
 			}
 			if files = append(files, f); len(files) < chunkTasks {
