@@ -17,9 +17,7 @@ AREAS = {
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        prog="make bench BENCH=...", description="Benchmarks against other engines."
-    )
+    parser = argparse.ArgumentParser(prog="make bench BENCH=...", description="Benchmarks against other engines.")
     parser.add_argument(
         "areas",
         nargs="*",
@@ -39,9 +37,7 @@ def main() -> None:
     for area in args.areas:
         if area not in AREAS:
             parser.error(f"unknown area {area!r}; there are {', '.join(AREAS)}")
-    print(
-        f"{os.cpu_count()} CPUs, {platform.machine()}, Python {platform.python_version()}, {args.rounds} rounds"
-    )
+    print(f"{os.cpu_count()} CPUs, {platform.machine()}, Python {platform.python_version()}, {args.rounds} rounds")
     for area in args.areas or AREAS:
         jobs = importlib.import_module(f"tests.bench.{area}").jobs()
         if args.list:

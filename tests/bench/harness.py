@@ -17,9 +17,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 #: Generated inputs, kept between runs.
-CACHE = Path(
-    os.environ.get("ICEBERGEXEC_BENCH_CACHE", ROOT / "build" / "cache" / "bench")
-)
+CACHE = Path(os.environ.get("ICEBERGEXEC_BENCH_CACHE", ROOT / "build" / "cache" / "bench"))
 
 
 @dataclass
@@ -78,13 +76,9 @@ def run(area: str, jobs: list[Job], rounds: int, only: str | None = None) -> Non
 
 def _measure(area: str, job: Job, engine: str, figure: Figures) -> None:
     command = [sys.executable, "-m", "tests.bench.harness", area, job.name, engine]
-    done = subprocess.run(
-        command, cwd=ROOT, capture_output=True, text=True, check=False
-    )
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        last = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[
-            -1
-        ]
+        last = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
         figure.error = f"fails: {last[:100]}"
         return
     result = json.loads(done.stdout.strip().splitlines()[-1])

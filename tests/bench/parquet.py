@@ -34,7 +34,7 @@ def jobs() -> list[Job]:
                 "polars": lambda r=read: polars(*r),
                 "datafusion": lambda r=read: datafusion(*r),
             },
-            prepare=tables.plain_table,
+            prepare=tables.plain,
             expect=expect,
         )
         for name, (columns, where, expect) in READS.items()
@@ -46,7 +46,7 @@ def icebergexec(columns: list[str] | None, where: tuple[str, int, int] | None) -
     import icebergexec as iex
 
     engine = iex.Engine()
-    location = str(tables.plain_table())
+    location = tables.plain()
     text = f"{where[0]} >= {where[1]} and {where[0]} < {where[2]}" if where else None
 
     def work() -> Iterator[int]:
@@ -62,7 +62,7 @@ def pyarrow(columns: list[str] | None, where: tuple[str, int, int] | None) -> Wo
     import pyarrow.compute as pc
     import pyarrow.dataset as ds
 
-    dataset = ds.dataset(data.base_file(), format="parquet")
+    dataset = ds.dataset(tables.base_file(), format="parquet")
     expression = (pc.field(where[0]) >= where[1]) & (pc.field(where[0]) < where[2]) if where else None
 
     def work() -> Iterator[int]:
@@ -75,7 +75,7 @@ def pyarrow(columns: list[str] | None, where: tuple[str, int, int] | None) -> Wo
 def duckdb(columns: list[str] | None, where: tuple[str, int, int] | None) -> Work:
     import duckdb as engine
 
-    return streamed(engine.connect(), sql(columns, where, f"read_parquet('{data.base_file()}')"))
+    return streamed(engine.connect(), sql(columns, where, f"read_parquet('{tables.base_file()}')"))
 
 
 def streamed(connection: object, query: str) -> Work:
@@ -93,7 +93,7 @@ def polars(columns: list[str] | None, where: tuple[str, int, int] | None) -> Wor
     import polars as pl
 
     def work() -> Iterator[int]:
-        frame = pl.scan_parquet(data.base_file())
+        frame = pl.scan_parquet(tables.base_file())
         if where:
             frame = frame.filter((pl.col(where[0]) >= where[1]) & (pl.col(where[0]) < where[2]))
         if columns:
@@ -108,7 +108,7 @@ def datafusion(columns: list[str] | None, where: tuple[str, int, int] | None) ->
     from datafusion import SessionContext
 
     context = SessionContext()
-    context.register_parquet("base", str(data.base_file()))
+    context.register_parquet("base", str(tables.base_file()))
 
     def work() -> Iterator[int]:
         for batch in context.sql(sql(columns, where, "base")).execute_stream():
