@@ -533,3 +533,21 @@ func TestManyCycles(t *testing.T) {
 		t.Errorf("%d goroutines, %d before", n, goroutines)
 	}
 }
+
+// TestOptionsDoNotChangeRows reads every Java-written table with very different
+// options: the same rows come in the same order.
+func TestOptionsDoNotChangeRows(t *testing.T) {
+	wide := tables(t, engine.Options{Threads: 1})
+	narrow := tables(t, engine.Options{Threads: 3, BatchRows: 3, BatchBytes: 256, MemoryLimit: engine.MinMemoryLimit})
+	for _, c := range fixtures.Cases(t) {
+		request := engine.ScanRequest{MetadataLocation: c.MetadataLocation}
+		want, err := scanRows(wide, request)
+		got, narrowErr := scanRows(narrow, request)
+		if errs.CodeOf(err) != errs.CodeOf(narrowErr) || !slices.Equal(got, want) {
+			t.Errorf("%s: %d rows, %v; with small batches %d rows, %v", c.Name, len(want), err, len(got), narrowErr)
+		}
+	}
+	if peak := narrow.Stats().MemoryPeak; peak > engine.MinMemoryLimit {
+		t.Errorf("%d bytes were charged at a time", peak)
+	}
+}
