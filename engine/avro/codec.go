@@ -1,15 +1,12 @@
 package avro
 
 import (
-	"bytes"
 	"encoding/binary"
 	"errors"
 	"hash/crc32"
-	"io"
 	"slices"
 	"sync"
 
-	"github.com/klauspost/compress/flate"
 	"github.com/klauspost/compress/snappy"
 	"github.com/klauspost/compress/zstd"
 
@@ -26,7 +23,7 @@ type Codec interface {
 var codecs = struct {
 	sync.RWMutex
 	byName map[string]Codec
-}{byName: map[string]Codec{"null": nullCodec{}, "deflate": &deflateCodec{}, "zstandard": &zstdCodec{}, "snappy": snappyCodec{}}}
+}{byName: map[string]Codec{"null": nullCodec{}, "deflate": deflateCodec{}, "zstandard": &zstdCodec{}, "snappy": snappyCodec{}}}
 
 // RegisterCodec makes a codec known by the name that files have in avro.codec,
 // or puts it in the place of one of the package's own: null, deflate,
@@ -63,45 +60,6 @@ func (nullCodec) Decompress(dst, block []byte, limit int) ([]byte, error) {
 		return dst, tooLong(limit)
 	}
 	return append(dst, block...), nil
-}
-
-// deflateCodec reads raw deflate streams with readers that are used again.
-type deflateCodec struct{ readers sync.Pool }
-
-type deflateReader struct {
-	source bytes.Reader
-	flate  io.ReadCloser
-}
-
-func (d *deflateCodec) Decompress(dst, block []byte, limit int) ([]byte, error) {
-	r, _ := d.readers.Get().(*deflateReader)
-	if r == nil {
-		r = &deflateReader{}
-		r.flate = flate.NewReader(&r.source)
-	}
-	defer d.readers.Put(r)
-	r.source.Reset(block)
-	if err := r.flate.(flate.Resetter).Reset(&r.source, nil); err != nil {
-		return dst, err
-	}
-	start := len(dst)
-	dst = slices.Grow(dst, min(4*len(block)+64, limit+1))
-	for {
-		if len(dst) == cap(dst) {
-			dst = slices.Grow(dst, 1)
-		}
-		n, err := r.flate.Read(dst[len(dst):cap(dst)])
-		dst = dst[:len(dst)+n]
-		if len(dst)-start > limit {
-			return dst, tooLong(limit)
-		}
-		if err == io.EOF {
-			return dst, nil
-		}
-		if err != nil {
-			return dst, errs.New(errs.Corrupt, "a block is not valid deflate: %v", err)
-		}
-	}
 }
 
 // zstdCodec decodes blocks whole, with one decoder for all.

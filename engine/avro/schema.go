@@ -77,10 +77,10 @@ type fieldNode struct {
 
 // optional sees through a union of null and one other type, in either order,
 // or of one type alone. nullBranch is the union index that stands for null, or
-// -1; ok is false for a node that is no such union.
+// -1; ok is false for a union of several types.
 func (n *node) optional() (inner *node, nullBranch int, ok bool) {
 	if n.kind != kindUnion {
-		return n, -1, false
+		return n, -1, true
 	}
 	switch b := n.branches; {
 	case len(b) == 1:
