@@ -8,8 +8,8 @@ import (
 	"github.com/icebergexec/icebergexec/engine/errs"
 )
 
-// maxNodes bounds the size of an expression, so that one that shares its
-// children many times over cannot grow without end when it is bound.
+// maxNodes bounds the size of an expression. One that shares its children many
+// times over may be far larger than the memory it takes, until it is bound.
 const maxNodes = 20_000_000
 
 // node is a bound expression before a mode is chosen. Its depth is bounded.
@@ -28,7 +28,10 @@ type node struct {
 // literals to their types.
 func (e *Expr) Bind(s *iceberg.Schema, caseSensitive bool) (*Bound, error) {
 	if e.depth > maxDepth {
-		return nil, tooDeep()
+		return nil, errs.New(errs.InvalidArgument, "filter: operations nest more than %d deep", maxDepth)
+	}
+	if e.below >= maxNodes {
+		return nil, errs.New(errs.InvalidArgument, "filter: more than %d terms", maxNodes)
 	}
 	b := &binder{index: indexColumns(s, caseSensitive), columns: map[int]*column{}}
 	root, err := b.bind(e)
@@ -38,20 +41,12 @@ func (e *Expr) Bind(s *iceberg.Schema, caseSensitive bool) (*Bound, error) {
 	return newBound(root, b.columns), nil
 }
 
-func tooDeep() error {
-	return errs.New(errs.InvalidArgument, "filter: operations nest more than %d deep", maxDepth)
-}
-
 type binder struct {
 	index   *columnIndex
 	columns map[int]*column
-	nodes   int
 }
 
 func (b *binder) bind(e *Expr) (*node, error) {
-	if b.nodes++; b.nodes > maxNodes {
-		return nil, errs.New(errs.InvalidArgument, "filter: more than %d terms", maxNodes)
-	}
 	if e.values != nil && !e.op.isComparison() && !e.op.isSet() {
 		return nil, errs.New(errs.InvalidArgument, "filter: %s is not a comparison", e.op)
 	}
@@ -95,9 +90,6 @@ func (b *binder) bindArgs(e *Expr) (*node, error) {
 		arg := pending[last][0]
 		pending[last] = pending[last][1:]
 		if arg.op == e.op && e.op != OpNot {
-			if b.nodes++; b.nodes > maxNodes {
-				return nil, errs.New(errs.InvalidArgument, "filter: more than %d terms", maxNodes)
-			}
 			pending = append(pending, arg.args)
 			continue
 		}

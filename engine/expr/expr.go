@@ -1,6 +1,8 @@
 package expr
 
 import (
+	"math"
+
 	"github.com/apache/iceberg-go"
 )
 
@@ -77,6 +79,9 @@ type Expr struct {
 	// depth is how deep the expression nests, and-in-and and or-in-or counted
 	// once.
 	depth int
+	// below is how many nodes are below this one; one that is shared counts
+	// each time.
+	below int64
 }
 
 // ref names a column: by field id if hasID, else by name.
@@ -115,6 +120,7 @@ func nary(op Op, args []*Expr) *Expr {
 	}
 	e := &Expr{op: op, args: append([]*Expr(nil), args...)}
 	for _, a := range args {
+		e.below = min(e.below+1+a.below, math.MaxInt32)
 		depth := a.depth
 		if a.op != op {
 			depth++
@@ -135,7 +141,7 @@ func Not(arg *Expr) *Expr {
 	case OpNot:
 		return arg.args[0]
 	}
-	return &Expr{op: OpNot, args: []*Expr{arg}, depth: arg.depth + 1}
+	return &Expr{op: OpNot, args: []*Expr{arg}, depth: arg.depth + 1, below: arg.below + 1}
 }
 
 // IsNull matches rows in which the column is null.

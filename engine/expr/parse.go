@@ -8,6 +8,8 @@ import (
 	"io"
 	"math"
 	"math/big"
+	"math/bits"
+	"slices"
 	"strconv"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -65,7 +67,24 @@ func jsonError(err error) string {
 	return "not valid JSON: " + err.Error()
 }
 
-// wireNode is one node as written. A nil field was not given.
+// wireFields are the fields of a node.
+var wireFields = [...]string{"op", "args", "ref", "id", "type", "value", "values", "set"}
+
+// fieldSet is a set of fields, one bit for each.
+type fieldSet uint8
+
+const (
+	fieldOp fieldSet = 1 << iota
+	fieldArgs
+	fieldRef
+	fieldID
+	fieldType
+	fieldValue
+	fieldValues
+	fieldSetIndex
+)
+
+// wireNode is one node as written. A field that was not given is nil.
 type wireNode struct {
 	op     *string
 	args   []int
@@ -75,7 +94,7 @@ type wireNode struct {
 	value  json.RawMessage
 	values json.RawMessage
 	set    *int
-	given  map[string]bool
+	given  fieldSet
 }
 
 func readWireNode(dec *json.Decoder) (*wireNode, error) {
@@ -86,24 +105,23 @@ func readWireNode(dec *json.Decoder) (*wireNode, error) {
 	if t != json.Delim('{') {
 		return nil, errors.New("not an object")
 	}
-	w := &wireNode{given: map[string]bool{}}
+	w := &wireNode{}
 	for dec.More() {
 		t, err := dec.Token()
 		if err != nil {
 			return nil, errors.New(jsonError(err))
 		}
 		name := t.(string)
-		if w.given[name] {
-			return nil, errors.New("field " + strconv.Quote(name) + " is given twice")
-		}
-		w.given[name] = true
-		fields := map[string]any{"op": &w.op, "args": &w.args, "ref": &w.ref, "id": &w.id,
-			"type": &w.typ, "value": &w.value, "values": &w.values, "set": &w.set}
-		field, ok := fields[name]
-		if !ok {
+		i := slices.Index(wireFields[:], name)
+		if i < 0 {
 			return nil, errors.New("unknown field " + strconv.Quote(name))
 		}
-		if err := dec.Decode(field); err != nil {
+		if w.given&(1<<i) != 0 {
+			return nil, errors.New("field " + strconv.Quote(name) + " is given twice")
+		}
+		w.given |= 1 << i
+		into := [...]any{&w.op, &w.args, &w.ref, &w.id, &w.typ, &w.value, &w.values, &w.set}[i]
+		if err := dec.Decode(into); err != nil {
 			var wrong *json.UnmarshalTypeError
 			if errors.As(err, &wrong) {
 				return nil, errors.New("field " + strconv.Quote(name) + " must not be a JSON " + wrong.Value)
@@ -117,6 +135,21 @@ func readWireNode(dec *json.Decoder) (*wireNode, error) {
 	return w, nil
 }
 
+// fields are the fields that may be given with an operation.
+func (o Op) fields() fieldSet {
+	switch {
+	case o == OpAnd || o == OpOr || o == OpNot:
+		return fieldOp | fieldArgs
+	case o.isUnary():
+		return fieldOp | fieldRef | fieldID
+	case o.isComparison():
+		return fieldOp | fieldRef | fieldID | fieldType | fieldValue
+	case o.isSet():
+		return fieldOp | fieldRef | fieldID | fieldType | fieldValues | fieldSetIndex
+	}
+	return fieldOp
+}
+
 // expr checks a node and builds its expression from those before it.
 func (w *wireNode) expr(nodes []*Expr, used []bool, sets []arrow.Array) (*Expr, error) {
 	if w.op == nil {
@@ -126,21 +159,8 @@ func (w *wireNode) expr(nodes []*Expr, used []bool, sets []arrow.Array) (*Expr, 
 	if !ok {
 		return nil, errors.New("unknown operation " + strconv.Quote(*w.op))
 	}
-	allowed := map[string]bool{"op": true}
-	switch {
-	case op == OpAnd || op == OpOr || op == OpNot:
-		allowed["args"] = true
-	case op.isUnary():
-		allowed["ref"], allowed["id"] = true, true
-	case op.isComparison():
-		allowed["ref"], allowed["id"], allowed["type"], allowed["value"] = true, true, true, true
-	case op.isSet():
-		allowed["ref"], allowed["id"], allowed["type"], allowed["values"], allowed["set"] = true, true, true, true, true
-	}
-	for name := range w.given {
-		if !allowed[name] {
-			return nil, errors.New("field " + strconv.Quote(name) + " does not belong to " + *w.op)
-		}
+	if stray := w.given &^ op.fields(); stray != 0 {
+		return nil, errors.New("field " + strconv.Quote(wireFields[bits.TrailingZeros8(uint8(stray))]) + " does not belong to " + *w.op)
 	}
 	switch op {
 	case OpTrue:
@@ -171,7 +191,7 @@ func (w *wireNode) expr(nodes []*Expr, used []bool, sets []arrow.Array) (*Expr, 
 }
 
 func (w *wireNode) combination(op Op, nodes []*Expr, used []bool) (*Expr, error) {
-	if !w.given["args"] {
+	if w.args == nil {
 		return nil, errors.New(`field "args" is missing`)
 	}
 	args := make([]*Expr, len(w.args))
