@@ -154,6 +154,26 @@ func (p *Projection) LeafColumn(fieldID int) int {
 	return NoColumn
 }
 
+// LeafIsAbsent reports whether the file does not have an extra field and
+// nothing stands in for it, so that it is null in every row.
+func (p *Projection) LeafIsAbsent(fieldID int) bool {
+	l := p.leaves[fieldID]
+	if l == nil {
+		return false
+	}
+	n := l.node
+	for {
+		switch t := n.(type) {
+		case *structNode: // the chain of structs around a leaf has one field each
+			n = t.kids[0].node
+		case *constantNode:
+			return t.row == nil
+		default:
+			return false
+		}
+	}
+}
+
 // Output builds n rows of column i of the wanted schema. column is the array
 // read for OutputColumn(i) and has n rows, or is nil for NoColumn. The result
 // has the type of Schema and one reference, owned by the caller.

@@ -14,6 +14,7 @@ import (
 	"github.com/icebergexec/icebergexec/engine/datafile"
 	"github.com/icebergexec/icebergexec/engine/deletes"
 	"github.com/icebergexec/icebergexec/engine/errs"
+	"github.com/icebergexec/icebergexec/engine/expr"
 	"github.com/icebergexec/icebergexec/engine/plan"
 	"github.com/icebergexec/icebergexec/engine/project"
 )
@@ -46,6 +47,7 @@ type part struct {
 	first  bool          // of the scan
 
 	set        *deletes.Set
+	residual   *expr.Bound         // of the task, for the columns that the file has
 	projection *project.Projection // of the result and the filter
 	keys       *project.Projection // of the keys: mostly the same
 	reader     batch.FileReader
@@ -166,6 +168,11 @@ func (p *part) bind() error {
 	if p.projection, err = project.New(p.file.Schema(), cfg.Selection.stored, filterFirst, options); err != nil {
 		return err
 	}
+	// pyiceberg judges a column that the file lacks by other rules than nulls in
+	// one that it has.
+	p.residual = p.task.Residual.WithConstants(cfg.Mode, func(id int) (iceberg.Literal, bool) {
+		return nil, p.projection.LeafIsAbsent(id)
+	})
 	p.keys = p.projection
 	for _, key := range keys {
 		if i := indexOfField(leaves, key.ID); i >= 0 && !leaves[i].Type.Equals(key.Type) {
@@ -311,7 +318,7 @@ func (p *part) read(ctx context.Context, rows batch.Range) (arrow.RecordBatch, e
 	}
 	if w.keep.Count() > 0 {
 		value := func(id int) (arrow.Array, error) { return w.leaf(ctx, p.projection, id) }
-		if err := p.task.Residual.Evaluate(cfg.Mode, w.n, value, &w.keep); err != nil {
+		if err := p.residual.Evaluate(cfg.Mode, w.n, value, &w.keep); err != nil {
 			return nil, errs.Wrap(err, "filter", p.task.Data.Path)
 		}
 	}

@@ -42,3 +42,26 @@ def _type(of: pa.DataType, large: bool, large_fields: Collection[int]) -> pa.Dat
     if pa.types.is_large_binary(of):
         return pa.binary()
     return of
+
+
+def with_type(array: pa.Array, of: pa.DataType) -> pa.Array:
+    """The array in a type that differs in the width of offsets and in metadata.
+
+    Unlike cast(), which refuses a required field of a struct that is null.
+    """
+    if pa.types.is_struct(of):
+        fields = [with_type(array.field(i), field.type) for i, field in enumerate(of)]
+        return pa.StructArray.from_arrays(fields, fields=list(of), mask=array.is_null())
+    if pa.types.is_map(of):
+        keys, items = with_type(array.keys, of.key_type), with_type(array.items, of.item_type)
+        return pa.MapArray.from_arrays(array.offsets, keys, items, type=of, mask=array.is_null())
+    if pa.types.is_large_list(of):
+        offsets = array.offsets.cast(pa.int64())
+        return pa.LargeListArray.from_arrays(
+            offsets, with_type(array.values, of.value_type), type=of, mask=array.is_null()
+        )
+    if pa.types.is_list(of):
+        return pa.ListArray.from_arrays(
+            array.offsets, with_type(array.values, of.value_type), type=of, mask=array.is_null()
+        )
+    return array if array.type == of else array.cast(of)

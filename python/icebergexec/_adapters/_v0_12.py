@@ -13,9 +13,10 @@ read, planning by a REST server) stay pyiceberg's own.
 
 from __future__ import annotations
 
+import itertools
 import logging
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 from urllib.parse import urlsplit
 
 import pyarrow as pa
@@ -28,15 +29,12 @@ from pyiceberg.types import NestedField, StructType
 
 from icebergexec import _config, _expressions
 from icebergexec._adapters._hooks import Hook
-from icebergexec._arrow import materialized
+from icebergexec._arrow import materialized, with_type
 from icebergexec._engine import shared
 from icebergexec._reader import closing_reader
 from icebergexec._scan import metadata_json
 from icebergexec._stream import Stream
 from icebergexec.errors import EngineError, UnsupportedError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 logger = logging.getLogger("icebergexec")
 
@@ -55,14 +53,19 @@ def to_arrow(original: Callable[..., pa.Table], scan: DataScan, dictionary_colum
     projection = scan.projection()
     try:
         with _open(scan, projection, large_types=False) as stream:
-            schema = materialized(projection)
-            batches = list(_batches(stream, schema, dictionary_columns))
+            batches = list(_batches(stream, materialized(projection)))
+            large_fields = stream.stats().get("large_fields")
     except UnsupportedError as cause:
         return _instead(cause, original, scan, dictionary_columns)
     if not batches:
         # pyiceberg has no batch then from which to take the types.
         return schema_to_pyarrow(projection, include_field_ids=False).empty_table()
-    return pa.Table.from_batches(batches)
+    fields: dict[str, pa.Field] = {}
+    if large_fields:
+        # pyiceberg takes the types from the files: 64-bit offsets where one of them says so, or lacks the field.
+        fields = {field.name: field for field in materialized(projection, large_fields)}
+    fields.update(_dictionary_fields(projection, dictionary_columns))
+    return pa.Table.from_batches([_with_fields(batch, fields) for batch in batches])
 
 
 def to_arrow_batch_reader(
@@ -76,12 +79,12 @@ def to_arrow_batch_reader(
     except UnsupportedError as cause:
         return _instead(cause, original, scan, dictionary_columns)
     schema = schema_to_pyarrow(projection)
-    batches = _batches(stream, schema, dictionary_columns)
-    if dictionary_columns:
-        schema = pa.schema(
-            [_encoded(f) if f.name in dictionary_columns and _encodes(f) else f for f in schema],
-            metadata=schema.metadata,
-        )
+    batches = _batches(stream, schema)
+    if dictionary_columns and (first := next(batches, None)) is not None:
+        # As in pyiceberg, where these columns take their fields from the first batch, if there is one.
+        fields = _dictionary_fields(projection, dictionary_columns)
+        schema = pa.schema([fields.get(field.name, field) for field in schema], metadata=schema.metadata)
+        batches = (_with_fields(batch, fields) for batch in itertools.chain((first,), batches))
     return closing_reader(schema, batches, stream.close)
 
 
@@ -195,32 +198,33 @@ def _name(scan: DataScan) -> str:
 # -- batches
 
 
-def _batches(stream: Stream, schema: pa.Schema, dictionary_columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+def _batches(stream: Stream, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """The stream's batches under pyiceberg's schema, which differs from the engine's in metadata only."""
     if not schema.equals(stream.schema):
         raise EngineError(f"scan: the engine returns columns of\n{stream.schema}\nwhere pyiceberg returns\n{schema}")
-    for batch in stream._record_batches(schema):
-        yield _with_dictionaries(batch, dictionary_columns) if dictionary_columns else batch
+    return stream._record_batches(schema)
 
 
-def _encodes(field: pa.Field) -> bool:
-    return (
-        pa.types.is_string(field.type)
-        or pa.types.is_large_string(field.type)
-        or pa.types.is_binary(field.type)
-        or pa.types.is_large_binary(field.type)
-    )
+def _dictionary_fields(projection: Schema, names: Sequence[str]) -> dict[str, pa.Field]:
+    """The fields that pyiceberg returns for dictionary_columns: texts and binaries are encoded."""
+    fields = {}
+    for field in materialized(projection):
+        if field.name in names:
+            encodes = pa.types.is_string(field.type) or pa.types.is_binary(field.type)
+            fields[field.name] = field.with_type(pa.dictionary(pa.int32(), field.type)) if encodes else field
+    return fields
 
 
-def _encoded(field: pa.Field) -> pa.Field:
-    return field.with_type(pa.dictionary(pa.int32(), field.type))
-
-
-def _with_dictionaries(batch: pa.RecordBatch, columns: Sequence[str]) -> pa.RecordBatch:
-    arrays, fields = [], []
-    for field, array in zip(batch.schema, batch.columns, strict=True):
-        if field.name in columns and _encodes(field):
-            field, array = _encoded(field), array.dictionary_encode()
-        fields.append(field)
+def _with_fields(batch: pa.RecordBatch, fields: Mapping[str, pa.Field]) -> pa.RecordBatch:
+    """The batch with other fields for some columns."""
+    if not fields:
+        return batch
+    schema = pa.schema([fields.get(field.name, field) for field in batch.schema], metadata=batch.schema.metadata)
+    arrays = []
+    for field, array in zip(schema, batch.columns, strict=True):
+        if field.name in fields and pa.types.is_dictionary(field.type):
+            array = array.cast(field.type.value_type).dictionary_encode()
+        elif field.name in fields:
+            array = with_type(array, field.type)
         arrays.append(array)
-    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields, metadata=batch.schema.metadata))
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
