@@ -291,6 +291,7 @@ func (b *schemaBuilder) mapOrList(e *schemaElement, at levels) (*node, error) {
 	if err != nil {
 		return nil, err
 	}
+	key.field.Nullable = false // Arrow knows no other; a null key is an error where it is read
 	n := &node{kind: mapNode, children: []*node{key, value}, def: at.def, rep: elements.rep, slotDef: at.slotDef,
 		firstLeaf: key.firstLeaf, endLeaf: value.endLeaf}
 	n.field = field(e, arrow.MapOfFields(key.field, value.field))
