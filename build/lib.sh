@@ -26,11 +26,11 @@ if [ -n "$arch" ]; then
 fi
 export CGO_ENABLED=1
 out=${OUT:-$out}
-strip="-s -w "
-[ -z "${TAGS:-}" ] || strip= # tools that look for errors want names
+strip='-s -w' link_strip='-Wl,-s'
+[ -z "${TAGS:-}" ] || strip='' link_strip='' # tools that look for errors want names
 mkdir -p "$(dirname "$out")"
 go build -buildmode=c-shared -trimpath -buildvcs=false ${TAGS:+-tags "$TAGS"} \
-	-ldflags "${strip}-extldflags '-Wl,--version-script=$(pwd)/build/libicebergexec.map -Wl,-soname,libicebergexec.so.1'" \
+	-ldflags "$strip -extldflags '$link_strip -Wl,--version-script=$(pwd)/build/libicebergexec.map -Wl,-soname,libicebergexec.so.1'" \
 	-o "$out" ./capi
 rm -f "${out%.so}.h" # cgo's own header; the public one is include/icebergexec.h
 build/symbols.sh "$out" ${arch:+$glibc}
