@@ -110,7 +110,7 @@ func (d recordDecoder) list(content []byte) ([]manifest, error) {
 			path: string(path.Value), specID: int(specID.Value),
 			deletes: contentID.Value == 1, sequence: sequence.Value, snapshotID: snapshotID.Value,
 			firstRowID: firstRowID.Pointer(), added: count(added), existing: count(existing), encrypted: len(keyMetadata.Value) > 0,
-			summaries: slices.Clone(summaries),
+			summaries: append([]expr.FieldSummary(nil), summaries...),
 		}
 		summaries = summaries[:0]
 		if !snapshotID.Valid {
@@ -126,14 +126,14 @@ type entryFields struct {
 	status, snapshotID, sequence, fileSequence      avro.Long
 	content, records, size                          avro.Long
 	path, format, keyMetadata, referenced           avro.Bytes
-	partition                                       avro.Tuple
+	tuple                                           avro.Tuple
 	sortOrder, firstRowID, blobOffset, blobSize     avro.Long
 	splitOffsets, equalityIDs                       avro.Longs
 	columnSizes, valueCounts, nullCounts, nanCounts avro.LongMap
 	lower, upper                                    avro.BytesMap
 
-	// tuples are the partition values of the entries so far, by their bytes.
-	tuples map[string]map[int]any
+	// partitions are those of the entries so far, by their bytes.
+	partitions map[string]*partition
 	// Files of one manifest share their format and often what they refer to.
 	lastFormat, lastReferenced string
 }
@@ -152,7 +152,7 @@ func (e *entryFields) bind(root *avro.Binder, want statistics) error {
 	root.Long(&e.sequence, 3, "sequence_number")
 	root.Long(&e.fileSequence, 4, "file_sequence_number")
 	file.Long(&e.content, 134, "content")
-	file.Tuple(&e.partition, 102, "partition")
+	file.Tuple(&e.tuple, 102, "partition")
 	file.Bytes(&e.keyMetadata, 131, "key_metadata")
 	file.Longs(&e.splitOffsets, 132, "split_offsets")
 	file.Longs(&e.equalityIDs, 135, "equality_ids")
@@ -193,7 +193,7 @@ func (d recordDecoder) entries(f fileio.File, m *manifest, want statistics, yiel
 	case m.deletes != (content == "deletes"):
 		return errs.New(errs.Corrupt, "the manifest list and the manifest disagree on whether it lists deletes")
 	}
-	e := &entryFields{tuples: map[string]map[int]any{}}
+	e := &entryFields{partitions: map[string]*partition{}}
 	if err := e.bind(r.Root(), want); err != nil {
 		return err
 	}
@@ -214,18 +214,18 @@ func (e *entryFields) entry(want statistics) (*entry, error) {
 	if s := e.status.Value; s < 0 || s > 2 {
 		return nil, errs.New(errs.Corrupt, "an entry has the status %d", s)
 	}
-	partition, err := e.tuple()
+	p, err := e.partition()
 	if err != nil {
 		return nil, err
 	}
 	out := &entry{
 		status: status(e.status.Value), snapshotID: e.snapshotID.Pointer(), sequence: e.sequence.Pointer(), fileSequence: e.fileSequence.Pointer(),
-		partition: partition, encrypted: len(e.keyMetadata.Value) > 0,
+		partition: p, encrypted: len(e.keyMetadata.Value) > 0,
 		file: File{
 			Content: Content(e.content.Value), Path: string(e.path.Value), Format: e.formatName(),
 			RecordCount: e.records.Value, Size: e.size.Value, FirstRowID: e.firstRowID.Pointer(),
 			ContentOffset: e.blobOffset.Pointer(), ContentSize: e.blobSize.Pointer(),
-			SplitOffsets: slices.Clone(e.splitOffsets.Values),
+			SplitOffsets: append([]int64(nil), e.splitOffsets.Values...),
 		},
 	}
 	for _, id := range e.equalityIDs.Values {
@@ -248,24 +248,25 @@ func (e *entryFields) entry(want statistics) (*entry, error) {
 	return out, nil
 }
 
-func (e *entryFields) tuple() (map[int]any, error) {
-	if values, ok := e.tuples[string(e.partition.Bytes)]; ok {
-		return values, nil
+func (e *entryFields) partition() (*partition, error) {
+	if p, ok := e.partitions[string(e.tuple.Bytes)]; ok {
+		return p, nil
 	}
-	values, err := e.partition.Values()
+	values, err := e.tuple.Values()
 	if err != nil {
 		return nil, err
 	}
-	if len(e.tuples) == maxTuples {
-		clear(e.tuples)
+	if len(e.partitions) == maxPartitions {
+		clear(e.partitions)
 	}
-	e.tuples[string(e.partition.Bytes)] = values
-	return values, nil
+	p := &partition{values: values}
+	e.partitions[string(e.tuple.Bytes)] = p
+	return p, nil
 }
 
-// maxTuples bounds the partition tuples that are remembered of a manifest. Most
+// maxPartitions bounds the partitions that are remembered of a manifest. Most
 // manifests have few, or come sorted by them.
-const maxTuples = 4096
+const maxPartitions = 4096
 
 func (e *entryFields) formatName() string {
 	if !strings.EqualFold(e.lastFormat, string(e.format.Value)) {

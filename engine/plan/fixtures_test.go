@@ -178,11 +178,11 @@ func allowedDeletes(t *testing.T, fs fileio.FS, req Request) map[string][]string
 		t.Fatal(err)
 	}
 	for _, m := range manifests {
-		err := readEntries(context.Background(), fs, libraryDecoder{}, req.Table, &m, statistics{}, func(_ status, f *File) error {
-			if f.Content == Data {
-				data = append(data, f)
+		err := readEntries(context.Background(), fs, libraryDecoder{}, req.Table, &m, statistics{}, func(e *entry) error {
+			if e.file.Content == Data {
+				data = append(data, &e.file)
 			} else {
-				deletes = append(deletes, f)
+				deletes = append(deletes, &e.file)
 			}
 			return nil
 		})

@@ -52,6 +52,12 @@ func scopeKey(key []byte, f *File) []byte {
 	return appendTuple(binary.LittleEndian.AppendUint32(key, uint32(f.SpecID)), f.Partition)
 }
 
+// scope finds the scope of a data file, nil when no delete file has the same.
+func (x *deleteIndex) scope(f *File) *scope {
+	var buf [64]byte
+	return x.scopes[string(scopeKey(buf[:0], f))]
+}
+
 // addScope finds or makes the scope of a delete file.
 func (x *deleteIndex) addScope(f *File) (*scope, error) {
 	var buf [64]byte
@@ -182,7 +188,7 @@ func (x *deleteIndex) empty() bool { return len(x.byID) == 0 }
 
 // find returns the delete files that may apply to a data file, in the order of
 // their data sequence numbers, and the memory that the answer takes. s is the
-// file's scope, nil when no delete file has the same.
+// file's scope.
 func (x *deleteIndex) find(data *File, s *scope) ([]*File, int64, error) {
 	if x.empty() {
 		return nil, 0, nil

@@ -117,7 +117,7 @@ func buildIndex(tb testing.TB, table *meta.Table, deletes ...*File) (*deleteInde
 }
 
 func (x *deleteIndex) findAll(data *File) ([]*File, int64, error) {
-	return x.find(data, x.scopes[string(scopeKey(nil, data))])
+	return x.find(data, x.scope(data))
 }
 
 func names(files []*File) string {

@@ -61,10 +61,20 @@ type entry struct {
 	snapshotID   *int64
 	sequence     *int64
 	fileSequence *int64
-	// partition holds the values of the partition tuple by partition field id.
-	partition map[int]any
-	encrypted bool
-	file      File // without what the manifest or its partition values give
+	partition    *partition
+	encrypted    bool
+	file         File // without what the manifest or its partition values give
+}
+
+// partition is the partition values of entries, one for all entries of a
+// manifest with the same.
+type partition struct {
+	values map[int]any // as written, by partition field id
+	// Values in the order of the spec and the types of the table; nil before
+	// the first entry has inherited.
+	tuple []iceberg.Literal
+	// facts is the planner's; nil before it has looked.
+	facts *partitionFacts
 }
 
 // statistics says which column metrics of the entries are wanted.
@@ -115,9 +125,9 @@ func inlineManifests(s *meta.Snapshot) []manifest {
 	return manifests
 }
 
-// readEntries calls yield with every live file of a manifest, with what it
-// inherits.
-func readEntries(ctx context.Context, fs fileio.FS, d decoder, table *meta.Table, m *manifest, want statistics, yield func(status, *File) error) error {
+// readEntries calls yield with every live entry of a manifest; its file has
+// what it inherits.
+func readEntries(ctx context.Context, fs fileio.FS, d decoder, table *meta.Table, m *manifest, want statistics, yield func(*entry) error) error {
 	const op = "read manifest"
 	if m.encrypted {
 		return errs.At(errs.Unsupported, op, m.path, "the manifest is encrypted, which is not supported")
@@ -141,7 +151,7 @@ func readEntries(ctx context.Context, fs fileio.FS, d decoder, table *meta.Table
 		if err := in.apply(e); err != nil {
 			return err
 		}
-		return yield(e.status, &e.file)
+		return yield(e)
 	})
 	if closeErr := f.Close(); err == nil {
 		err = closeErr
@@ -182,8 +192,13 @@ func (in *inheritance) apply(e *entry) error {
 	if err := in.rowID(f); err != nil {
 		return err
 	}
-	f.Partition, err = partitionTuple(in.spec, in.types, e.partition)
-	return err
+	if len(in.types) > 0 && e.partition.tuple == nil {
+		if e.partition.tuple, err = partitionTuple(in.spec, in.types, e.partition.values); err != nil {
+			return err
+		}
+	}
+	f.Partition = e.partition.tuple
+	return nil
 }
 
 // sequence inherits a sequence number. Version 1 manifests have none, and

@@ -46,6 +46,7 @@ func TestInheritance(t *testing.T) {
 	}
 	for _, c := range cases {
 		in := inheritance{manifest: &c.manifest, spec: iceberg.UnpartitionedSpec}
+		c.entry.partition = &partition{}
 		err := in.apply(&c.entry)
 		if c.err != "" {
 			if err == nil || !strings.Contains(err.Error(), c.err) {
@@ -64,7 +65,7 @@ func TestRowIDs(t *testing.T) {
 	in := inheritance{manifest: &manifest{sequence: 1}, spec: iceberg.UnpartitionedSpec, nextRowID: ptr(int64(100))}
 	var got []int64
 	for _, f := range []File{{RecordCount: 10}, {RecordCount: 5, FirstRowID: ptr(int64(7))}, {RecordCount: 3}, {RecordCount: 1}} {
-		e := entry{status: statusAdded, file: f}
+		e := entry{status: statusAdded, partition: &partition{}, file: f}
 		if err := in.apply(&e); err != nil {
 			t.Fatal(err)
 		}
@@ -73,12 +74,12 @@ func TestRowIDs(t *testing.T) {
 	if want := []int64{100, 7, 110, 113}; !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
-	e := entry{status: statusAdded, file: File{RecordCount: -1}}
+	e := entry{status: statusAdded, partition: &partition{}, file: File{RecordCount: -1}}
 	if err := in.apply(&e); errs.CodeOf(err) != errs.Corrupt {
 		t.Error(err)
 	}
 	none := inheritance{manifest: &manifest{sequence: 1}, spec: iceberg.UnpartitionedSpec}
-	e = entry{status: statusAdded, file: File{RecordCount: 1}}
+	e = entry{status: statusAdded, partition: &partition{}, file: File{RecordCount: 1}}
 	if err := none.apply(&e); err != nil || e.file.FirstRowID != nil {
 		t.Error("a manifest without first row id assigns none")
 	}

@@ -16,9 +16,6 @@ import (
 // spec and the types of the table, so that tuples written before and after a
 // promotion of a source column compare equal.
 func partitionTuple(spec *iceberg.PartitionSpec, types []iceberg.Type, values map[int]any) ([]iceberg.Literal, error) {
-	if len(types) == 0 {
-		return nil, nil
-	}
 	tuple := make([]iceberg.Literal, len(types))
 	for i, typ := range types {
 		field := spec.Field(i)

@@ -5,8 +5,6 @@ import (
 	"io"
 	"unsafe"
 
-	"github.com/apache/iceberg-go"
-
 	"github.com/icebergexec/icebergexec/engine/errs"
 	"github.com/icebergexec/icebergexec/engine/expr"
 	"github.com/icebergexec/icebergexec/engine/fileio"
@@ -45,7 +43,7 @@ type Request struct {
 // Plan starts planning. It returns when the delete manifests are read; data
 // manifests are read as tasks are taken. The caller closes the result.
 func Plan(ctx context.Context, fs fileio.FS, pool *mem.Pool, req Request) (*Tasks, error) {
-	p := &planner{fs: fs, req: req, decoder: libraryDecoder{}, filters: map[int]*expr.PartitionFilter{}}
+	p := &planner{fs: fs, req: req, decoder: recordDecoder{pool: pool}, filters: map[int]*expr.PartitionFilter{}}
 	t := &Tasks{listHeld: pool.Reserve("manifest list"), indexHeld: pool.Reserve("delete index"), queued: pool.Reserve("planned tasks")}
 	if err := p.start(ctx, t); err != nil {
 		_ = t.Close()
@@ -218,11 +216,11 @@ func (p *planner) readDeletes(ctx context.Context, manifests []*manifest, queued
 	read := func(ctx context.Context, m *manifest, emit func([]*File) error) error {
 		var files []*File
 		want := statistics{ids: map[int]bool{filePathID: true}, keys: true}
-		err := readEntries(ctx, p.fs, p.decoder, p.req.Table, m, want, func(_ status, f *File) error {
-			if !p.deleteMayMatch(f) {
+		err := readEntries(ctx, p.fs, p.decoder, p.req.Table, m, want, func(e *entry) error {
+			if !p.deleteMayMatch(&e.file) {
 				return nil
 			}
-			if files = append(files, f); len(files) < chunkTasks {
+			if files = append(files, &e.file); len(files) < chunkTasks {
 				return nil
 			}
 			full := files
@@ -297,12 +295,14 @@ func (p *planner) deleteMayMatch(f *File) bool {
 func (p *planner) readData(ctx context.Context, m *manifest, emit func(chunk) error) error {
 	want := statistics{all: p.req.AllMetrics, ids: p.wantedMetrics()}
 	var c chunk
-	partitions := partitionCache{planner: p}
-	err := readEntries(ctx, p.fs, p.decoder, p.req.Table, m, want, func(st status, f *File) error {
-		if p.appended != nil && (st != statusAdded || !p.appended[f.SnapshotID]) {
+	err := readEntries(ctx, p.fs, p.decoder, p.req.Table, m, want, func(e *entry) error {
+		if p.appended != nil && (e.status != statusAdded || !p.appended[e.file.SnapshotID]) {
 			return nil
 		}
-		t, size, err := p.task(f, &partitions)
+		if e.partition.facts == nil {
+			e.partition.facts = p.facts(&e.file)
+		}
+		t, size, err := p.task(&e.file, e.partition.facts)
 		if t == nil || err != nil {
 			return err
 		}
@@ -335,12 +335,8 @@ func (p *planner) wantedMetrics() map[int]bool {
 
 // task makes the task of a data file, nil when no row of it can match, and
 // tells the memory that it takes.
-func (p *planner) task(f *File, partitions *partitionCache) (*Task, int64, error) {
-	if f.RecordCount == 0 && !p.req.IncludeEmptyFiles {
-		return nil, 0, nil
-	}
-	facts := partitions.of(f)
-	if !facts.mayMatch {
+func (p *planner) task(f *File, facts *partitionFacts) (*Task, int64, error) {
+	if !facts.mayMatch || f.RecordCount == 0 && !p.req.IncludeEmptyFiles {
 		return nil, 0, nil
 	}
 	t := &Task{Data: f, Residual: facts.residual}
@@ -364,42 +360,20 @@ func (p *planner) task(f *File, partitions *partitionCache) (*Task, int64, error
 	return t, int64(unsafe.Sizeof(*t)) + fileSize(f) + size, nil
 }
 
-// partitionCache remembers what a file's partition alone decides, since the
-// files of a manifest share partitions.
-type partitionCache struct {
-	planner *planner
-	key     []byte
-	known   map[string]*partitionFacts
-}
-
+// partitionFacts are what a data file's partition alone decides.
 type partitionFacts struct {
-	partition []iceberg.Literal
-	scope     *scope // of the delete index
-	mayMatch  bool
-	residual  *expr.Bound
+	scope    *scope // of the delete index; nil when no delete file has it
+	mayMatch bool
+	residual *expr.Bound
 }
 
-// maxCachedPartitions bounds the cache; past it, it starts anew.
-const maxCachedPartitions = 1 << 10
-
-// of returns the facts of the file's partition and makes the file share its
-// values.
-func (c *partitionCache) of(f *File) *partitionFacts {
-	c.key = scopeKey(c.key[:0], f)
-	facts, ok := c.known[string(c.key)]
-	if !ok {
-		if len(c.known) >= maxCachedPartitions || c.known == nil {
-			c.known = map[string]*partitionFacts{}
+func (p *planner) facts(f *File) *partitionFacts {
+	facts := &partitionFacts{scope: p.index.scope(f), mayMatch: true}
+	if filter := p.filters[f.SpecID]; filter != nil {
+		if facts.mayMatch = filter.MayMatch(f.Partition); facts.mayMatch {
+			facts.residual = filter.Residual(f.Partition)
 		}
-		facts = &partitionFacts{partition: f.Partition, scope: c.planner.index.scopes[string(c.key)], mayMatch: true}
-		if filter := c.planner.filters[f.SpecID]; filter != nil {
-			if facts.mayMatch = filter.MayMatch(f.Partition); facts.mayMatch {
-				facts.residual = filter.Residual(f.Partition)
-			}
-		}
-		c.known[string(c.key)] = facts
 	}
-	f.Partition = facts.partition
 	return facts
 }
 

@@ -259,7 +259,7 @@ func TestFilteredPlansAgainstRows(t *testing.T) {
 					matching = append(matching, row)
 				}
 			}
-			task, _, err := p.task(data, &partitionCache{planner: p})
+			task, _, err := p.task(data, p.facts(data))
 			if err != nil {
 				t.Fatal(err)
 			}

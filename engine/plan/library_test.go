@@ -17,7 +17,7 @@ import (
 // readAhead is how much of a manifest is read at a time.
 const readAhead = 256 << 10 // 256 KiB
 
-// libraryDecoder is a decoder on iceberg-go's manifest reader.
+// libraryDecoder is a decoder on iceberg-go's manifest reader, to compare with.
 type libraryDecoder struct{}
 
 func (libraryDecoder) list(content []byte) ([]manifest, error) {
@@ -94,7 +94,7 @@ func convertEntry(e iceberg.ManifestEntry, want statistics) *entry {
 	out := &entry{
 		status:       status(e.Status()),
 		fileSequence: e.FileSequenceNum(),
-		partition:    d.Partition(),
+		partition:    &partition{values: d.Partition()},
 		encrypted:    len(d.KeyMetadata()) > 0,
 		file: File{
 			Content: Content(d.ContentType()), Path: d.FilePath(), Format: strings.ToUpper(string(d.FileFormat())),
@@ -103,6 +103,9 @@ func convertEntry(e iceberg.ManifestEntry, want statistics) *entry {
 			ContentOffset: d.ContentOffset(), ContentSize: d.ContentSizeInBytes(),
 			SortOrderID: d.SortOrderID(), SplitOffsets: d.SplitOffsets(),
 		},
+	}
+	if out.partition.values == nil {
+		out.partition.values = map[int]any{}
 	}
 	if id := e.SnapshotID(); id != -1 {
 		out.snapshotID = &id
