@@ -167,8 +167,21 @@ func removeAll(fs vfs.FS, path string) error {
 		}
 	}
 	remove(filepath.Join(path, lockName))
-	remove(path)
+	if err := fs.Remove(path); first == nil && err != nil && !isNotExist(err) && !sweptByOther(fs, path, err) {
+		first = err
+	}
 	return first
+}
+
+// sweptByOther reports whether a directory could not be removed because nothing
+// but a new lock is in it: a process that sweeps made it after the old one was
+// gone, and removes both.
+func sweptByOther(disk vfs.FS, path string, err error) bool {
+	if !errors.Is(err, fs.ErrExist) { // the file system's "not empty"
+		return false
+	}
+	names, err := disk.List(path)
+	return isNotExist(err) || err == nil && (len(names) == 0 || len(names) == 1 && names[0] == lockName)
 }
 
 func isNotExist(err error) bool { return errors.Is(err, fs.ErrNotExist) }
