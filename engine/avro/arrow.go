@@ -305,7 +305,7 @@ func recordSteps(fields []*field, columns []column) []recordStep {
 	var steps []recordStep
 	for i, f := range fields {
 		if columns[i] != nil {
-			steps = append(steps, recordStep{column: columns[i]})
+			steps = append(steps, recordStep{name: f.arrow.Name, column: columns[i]})
 			continue
 		}
 		if last := len(steps) - 1; last < 0 || steps[last].column != nil {

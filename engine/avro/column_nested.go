@@ -62,6 +62,7 @@ func (f *enumColumn) read(c *cursor) {
 // recordStep reads one field of a record into a column, or passes over fields
 // that are not wanted.
 type recordStep struct {
+	name   string
 	column column // nil: skip
 	skip   []skipOp
 }

@@ -14,6 +14,8 @@ type cursor struct {
 	data []byte
 	at   int
 	err  error
+	// column is the top-level column that err is about; empty between columns.
+	column string
 	// room is how many more bytes array elements may take in memory, where an
 	// element that the file stores in a byte or none can be large.
 	room int64

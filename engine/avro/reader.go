@@ -265,7 +265,7 @@ func (r *reader) goOver(p *program, n int, keep *batch.Mask) error {
 		c.skip(r.skip)
 		r.checkEnd(r.at + 1)
 		if c.err != nil {
-			return c.err
+			return r.atRow(c, int(r.at-r.window.Start))
 		}
 	}
 	if cap(r.offsets) < n+1 {
@@ -280,23 +280,41 @@ func (r *reader) goOver(p *program, n int, keep *batch.Mask) error {
 		if keep != nil && !keep.Get(i) {
 			c.skip(r.skip)
 		} else {
-			for k := range p.steps {
-				if s := &p.steps[k]; s.column != nil {
-					s.column.read(c)
-				} else {
-					c.skip(s.skip)
-				}
-			}
+			c.read(p.steps)
 		}
 		r.checkEnd(r.window.Start + int64(i) + 1)
 		if c.err != nil {
 			r.offsets = r.offsets[:0]
-			return c.err
+			return r.atRow(c, i)
 		}
 		r.offsets = append(r.offsets, c.at)
 	}
 	r.at = r.window.End
 	return nil
+}
+
+// atRow is the cursor's error with the place where it happened.
+func (r *reader) atRow(c *cursor, i int) error {
+	row := r.window.Start + int64(i)
+	if c.column == "" {
+		return errs.New(errs.CodeOf(c.err), "row %d: %v", row, c.err)
+	}
+	return errs.New(errs.CodeOf(c.err), "column %s, row %d: %v", c.column, row, c.err)
+}
+
+// read does the steps of one row.
+func (c *cursor) read(steps []recordStep) {
+	for i := range steps {
+		s := &steps[i]
+		if s.column == nil {
+			c.skip(s.skip)
+			continue
+		}
+		s.column.read(c)
+		if c.err != nil && c.column == "" {
+			c.column = s.name
+		}
+	}
 }
 
 // checkEnd makes sure that a block ends where its last row does.
@@ -319,15 +337,9 @@ func (r *reader) goTo(p *program, n int, keep *batch.Mask) error {
 			continue
 		}
 		c.at = r.offsets[i]
-		for k := range p.steps[:p.last] {
-			if s := &p.steps[k]; s.column != nil {
-				s.column.read(&c)
-			} else {
-				c.skip(s.skip)
-			}
-		}
+		c.read(p.steps[:p.last])
 		if c.err != nil {
-			return c.err
+			return r.atRow(&c, i)
 		}
 	}
 	return nil

@@ -170,7 +170,7 @@ func (b *Binder) bind(id int, names []string, make func(n *node) target) bool {
 	}
 	if t == nil {
 		if *b.err == nil {
-			*b.err = errs.New(errs.Corrupt, "its field %q, id %d, has the unexpected type %s", names[0], id, b.node.fields[i].node)
+			*b.err = errs.New(errs.Corrupt, "its field %q, id %d, has the unexpected type %s", b.node.fields[i].name, id, b.node.fields[i].node)
 		}
 		return true
 	}
