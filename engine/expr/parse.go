@@ -403,8 +403,8 @@ func (t wireTypeName) readFloat(raw []byte) (iceberg.Literal, error) {
 	if err != nil {
 		return nil, t.wrong(raw)
 	}
-	if t.name == "float" && (math.Abs(f) <= math.MaxFloat32 || math.IsInf(f, 0) || math.IsNaN(f)) {
-		return iceberg.Float32Literal(f), nil
+	if t.name == "float" && (math.IsInf(f, 0) || !math.IsInf(float64(float32(f)), 0)) {
+		return iceberg.Float32Literal(f), nil // else it is beyond what a float rounds to
 	}
 	return iceberg.Float64Literal(f), nil
 }
