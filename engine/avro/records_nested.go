@@ -184,7 +184,7 @@ func (c *cursor) primitive(n *node) (any, bool) {
 			if !ok {
 				c.fail("a decimal of %d bytes has more than 128 bits", len(b))
 			}
-			return iceberg.Decimal{Val: v, Scale: n.scale}, true
+			return iceberg.DecimalLiteral{Val: v, Scale: n.scale}, true
 		case n.logical == "uuid" && len(b) == 16:
 			return uuid.UUID(b), true
 		}
