@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from icebergexec._enable import disable, enable, enabled
     from icebergexec._engine import Engine
     from icebergexec._engine import current as engine
+    from icebergexec._explain import explain
     from icebergexec._scan import scan
     from icebergexec._stream import Batch, Stream
 
@@ -57,6 +58,7 @@ __all__ = [
     "enable",
     "enabled",
     "engine",
+    "explain",
     "scan",
 ]
 
@@ -71,6 +73,7 @@ _LAZY = {
     "enable": ("_enable", "enable"),
     "enabled": ("_enable", "enabled"),
     "engine": ("_engine", "current"),
+    "explain": ("_explain", "explain"),
     "scan": ("_scan", "scan"),
 }
 

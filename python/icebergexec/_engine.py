@@ -81,7 +81,7 @@ class Engine:
         document = _dump(request)
         pointer = ctypes.c_void_p()
         self._library.call("iex_scan", self._pointer, document, len(document), ctypes.byref(pointer))
-        return Stream(self, pointer)
+        return Stream(self, pointer, f"scan of {request.get('metadata_location') or 'a table'}")
 
     def stats(self) -> dict[str, Any]:
         """Memory in use and at its peak, memory that handed-out batches hold, open streams."""

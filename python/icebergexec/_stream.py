@@ -12,8 +12,10 @@ is collected, and at interpreter exit.
 from __future__ import annotations
 
 import ctypes
+import logging
 import sys
 import threading
+import time
 import weakref
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
     from icebergexec._engine import Engine
 
 PULL_TIMEOUT_MS = 50
+
+logger = logging.getLogger("icebergexec")
 
 
 class Batch:
@@ -62,9 +66,11 @@ class SchemaExport:
 class _Handle:
     """The engine's stream. Apart from the Stream, so that it can be released after that is gone."""
 
-    def __init__(self, library: Library, pointer: ctypes.c_void_p) -> None:
+    def __init__(self, library: Library, pointer: ctypes.c_void_p, name: str) -> None:
         self.library = library
         self.pointer = pointer
+        self.name = name
+        self.start = time.monotonic()
         self.pulling = threading.Lock()  # held during each pull and the release
         self.exported = False
         self.last_stats: dict[str, Any] = {}
@@ -78,7 +84,11 @@ class _Handle:
                 self.last_stats = self.library.call_for_json("iex_stream_stats", self.pointer)
                 self.library.call("iex_stream_release", ctypes.byref(self.pointer))
             except errors.Error:
-                pass  # a forked child: what the parent holds is the parent's to free
+                return  # a forked child: what the parent holds is the parent's to free
+        stats, seconds = self.last_stats, time.monotonic() - self.start
+        logger.info(
+            "%s: %d rows in %d batches, %.2f s", self.name, stats.get("rows", 0), stats.get("batches", 0), seconds
+        )
 
     def cancel(self) -> None:
         try:
@@ -93,9 +103,9 @@ class Stream:
     A context manager; also closed when it is no longer referenced.
     """
 
-    def __init__(self, engine: Engine, pointer: ctypes.c_void_p) -> None:
+    def __init__(self, engine: Engine, pointer: ctypes.c_void_p, name: str) -> None:
         self._engine = engine  # the engine stays open as long as its streams
-        self._handle = _Handle(engine._library, pointer)
+        self._handle = _Handle(engine._library, pointer, name)
         self._release = weakref.finalize(self, self._handle.release)  # runs at interpreter exit, too
         self._schema: pa.Schema | None = None
         self._ended = False

@@ -100,7 +100,7 @@ def count(original: Callable[..., int], scan: DataScan) -> int:
 
 def _instead(cause: UnsupportedError, original: Callable[..., Any], scan: DataScan, *arguments: Any) -> Any:
     """What pyiceberg makes of a scan that the engine does not support; the engine's reason if it fails, too."""
-    logger.info("scan of %s is left to pyiceberg: %s", _name(scan), cause)
+    logger.info("scan of %s is left to pyiceberg: %s", name_of(scan), cause)
     try:
         return original(scan, *arguments)
     except (ValueError, NotImplementedError) as failure:
@@ -118,7 +118,7 @@ def _open(scan: DataScan, projection: Schema, large_types: bool) -> Stream:
     return shared(_config.current())._scan(
         {
             "metadata": metadata_json(metadata),
-            "metadata_location": _name(scan),
+            "metadata_location": name_of(scan),
             # Without a snapshot id the current schema counts, with one the snapshot's, as in scan.projection().
             "snapshot_id": snapshot.snapshot_id if snapshot is not None and scan.snapshot_id is not None else None,
             "columns": _columns(projection, scan),
@@ -167,18 +167,23 @@ _LOCAL_SCHEMES = ("", "file")
 
 def _in_reach(scan: DataScan) -> bool:
     """Whether the engine can read what the scan names."""
-    reason = None
-    if scan._should_use_server_side_planning():
-        reason = "its catalog plans scans on the server"
-    elif not _opens_like_us(scan.io):
-        reason = f"its files are opened by {type(scan.io).__module__}.{type(scan.io).__name__}"
-    elif (scheme := urlsplit(scan.table_metadata.location).scheme) not in _LOCAL_SCHEMES and not _is_moved(
-        scan.table_metadata.location
-    ):
-        reason = f"its files have the scheme {scheme}"
+    reason = reason_for_pyiceberg(scan)
     if reason is not None:
-        logger.info("scan of %s is left to pyiceberg: %s", _name(scan), reason)
+        logger.info("scan of %s is left to pyiceberg: %s", name_of(scan), reason)
     return reason is None
+
+
+def reason_for_pyiceberg(scan: DataScan) -> str | None:
+    """Why a scan stays pyiceberg's own; None if the engine takes it."""
+    if scan._should_use_server_side_planning():
+        return "its catalog plans scans on the server"
+    if not _opens_like_us(scan.io):
+        return f"its files are opened by {type(scan.io).__module__}.{type(scan.io).__name__}"
+    location = scan.table_metadata.location
+    scheme = urlsplit(location).scheme
+    if scheme not in _LOCAL_SCHEMES and not _is_moved(location):
+        return f"its files have the scheme {scheme}"
+    return None
 
 
 def _opens_like_us(io: FileIO) -> bool:
@@ -191,8 +196,15 @@ def _is_moved(location: str) -> bool:
     return any(location.startswith(prefix) for prefix in prefixes)
 
 
-def _name(scan: DataScan) -> str:
-    return ".".join(scan.table_identifier) if scan.table_identifier else scan.table_metadata.location
+def name_of(scan: DataScan) -> str:
+    """What to call the table in messages."""
+    match scan.table_identifier:
+        case ("static-table", location):
+            return location
+        case None | ():
+            return scan.table_metadata.location
+        case identifier:
+            return ".".join(identifier)
 
 
 # -- batches
