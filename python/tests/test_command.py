@@ -128,3 +128,11 @@ def test_log(table: Table, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, logger="icebergexec"), icebergexec.enabled():
         table.scan().to_arrow()
     assert "scan of db.t: 49 rows in 1 batches" in caplog.text
+
+
+def test_a_large_table_in_memory_is_a_warning(table: Table, caplog: pytest.LogCaptureFixture) -> None:
+    with icebergexec.enabled(materialization_warning_threshold="1KiB"):
+        table.scan(limit=2).to_arrow()
+        assert caplog.text == ""
+        table.scan().to_arrow()
+    assert "to_arrow_batch_reader() reads the same rows batch by batch" in caplog.text

@@ -33,6 +33,7 @@ from icebergexec._arrow import materialized, with_type
 from icebergexec._engine import shared
 from icebergexec._reader import closing_reader
 from icebergexec._scan import metadata_json
+from icebergexec._sizes import format_size
 from icebergexec._stream import Stream
 from icebergexec.errors import EngineError, UnsupportedError
 
@@ -65,7 +66,17 @@ def to_arrow(original: Callable[..., pa.Table], scan: DataScan, dictionary_colum
         # pyiceberg takes the types from the files: 64-bit offsets where one of them says so, or lacks the field.
         fields = {field.name: field for field in materialized(projection, large_fields)}
     fields.update(_dictionary_fields(projection, dictionary_columns))
-    return pa.Table.from_batches([_with_fields(batch, fields) for batch in batches])
+    table = pa.Table.from_batches([_with_fields(batch, fields) for batch in batches])
+    threshold = _config.current()["materialization-warning-threshold"]
+    if table.nbytes > threshold:
+        logger.warning(
+            "to_arrow() of %s holds %s in memory, more than materialization-warning-threshold (%s); "
+            "to_arrow_batch_reader() reads the same rows batch by batch",
+            name_of(scan),
+            format_size(table.nbytes),
+            format_size(threshold),
+        )
+    return table
 
 
 def to_arrow_batch_reader(
