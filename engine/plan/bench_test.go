@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"syscall"
 	"testing"
 	"time"
 
@@ -70,8 +71,8 @@ func (b *shapeBuilder) dataEntry(i int) *iceberg.DataFileBuilder {
 		ColumnSizes(counts).LowerBoundValues(lower).UpperBoundValues(upper).SplitOffsets([]int64{4})
 }
 
-// write makes the table's manifests in dir.
-func (b *shapeBuilder) write(dir string) (*meta.Table, error) {
+// write makes the table's manifests in dir and returns its metadata document.
+func (b *shapeBuilder) write(dir string) ([]byte, error) {
 	fields := make([]iceberg.NestedField, b.shape.columns)
 	for i := range fields {
 		fields[i] = iceberg.NestedField{ID: i + 1, Name: fmt.Sprint("c", i+1), Type: iceberg.Int64Type{}}
@@ -132,8 +133,8 @@ func (b *shapeBuilder) write(dir string) (*meta.Table, error) {
 	if err != nil {
 		return nil, err
 	}
-	return meta.Parse(fmt.Appendf(nil, `{"format-version": %d, "location": "/t", "current-schema-id": 0, "schemas": [%s], "default-spec-id": 0, "partition-specs": [%s],
-		"current-snapshot-id": 1, "snapshots": [{"snapshot-id": 1, "sequence-number": 2, "manifest-list": %q}]}`, version, schema, spec, list), "")
+	return fmt.Appendf(nil, `{"format-version": %d, "location": "/t", "current-schema-id": 0, "schemas": [%s], "default-spec-id": 0, "partition-specs": [%s],
+		"current-snapshot-id": 1, "snapshots": [{"snapshot-id": 1, "sequence-number": 2, "manifest-list": %q}]}`, version, schema, spec, list), nil
 }
 
 // partitionPositions are position deletes that name data files of their
@@ -160,26 +161,61 @@ func rangeKeys(b *shapeBuilder, i int) *iceberg.DataFileBuilder {
 		LowerBoundValues(map[int][]byte{1: longBytes(lower)}).UpperBoundValues(map[int][]byte{1: longBytes(lower + width - 1)})
 }
 
-// scale divides the number of files of every shape.
-var scale = flag.Int("scale", 10, "make the tables of benchmarks this many times smaller")
+var (
+	scale  = flag.Int("scale", 10, "make the tables of benchmarks this many times smaller")
+	tables = flag.String("tables", "", "keep the tables of benchmarks in this folder, and use those that are there")
+)
 
 var benchShapes = []planShape{
 	{name: "20k data 100k position deletes partitioned", data: 20_000, deletes: 100_000, partitions: 100, delete: partitionPositions, perEntry: 5_000, columns: 20},
 	{name: "100k data 100k referenced position deletes", data: 100_000, deletes: 100_000, version: 3, delete: referencedPositions, perEntry: 10_000, columns: 20},
+	{name: "1M data 100k referenced position deletes", data: 1_000_000, deletes: 100_000, version: 3, delete: referencedPositions, perEntry: 10_000, columns: 20},
 	{name: "10k data 10k equality deletes in 100 ranges", data: 10_000, deletes: 10_000, delete: rangeKeys, perEntry: 5_000, columns: 20},
 	{name: "100k data", data: 100_000, perEntry: 10_000, columns: 20},
+}
+
+// table writes the shape's table, or finds one that is kept.
+func (s planShape) table(b *testing.B) *meta.Table {
+	dir := b.TempDir()
+	if *tables != "" {
+		dir = filepath.Join(*tables, fmt.Sprintf("%s %d", s.name, *scale))
+	}
+	document := filepath.Join(dir, "table.json")
+	text, err := os.ReadFile(document)
+	if err != nil {
+		if err = os.MkdirAll(dir, 0o700); err == nil {
+			text, err = (&shapeBuilder{shape: s}).write(dir)
+		}
+		if err == nil {
+			err = os.WriteFile(document, text, 0o600)
+		}
+	}
+	if err != nil {
+		b.Fatal(err)
+	}
+	table, err := meta.Parse(text, document)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return table
+}
+
+// cpuTime is what the process has used so far.
+func cpuTime() time.Duration {
+	var u syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 func BenchmarkPlan(b *testing.B) {
 	for _, shape := range benchShapes {
 		b.Run(shape.name, func(b *testing.B) {
 			shape.data, shape.deletes = shape.data / *scale, shape.deletes / *scale
-			sb := &shapeBuilder{shape: shape}
-			table, err := sb.write(b.TempDir())
-			if err != nil {
-				b.Fatal(err)
-			}
+			table := shape.table(b)
 			b.ReportAllocs()
+			cpu := cpuTime()
 			for b.Loop() {
 				pool := mem.NewPool("bench", mem.Unlimited)
 				start := time.Now()
@@ -208,6 +244,7 @@ func BenchmarkPlan(b *testing.B) {
 					b.Fatal(n)
 				}
 			}
+			b.ReportMetric(float64(cpuTime()-cpu)/float64(b.N)/1e6, "cpu-ms/op")
 		})
 	}
 }
