@@ -1,20 +1,12 @@
 package pq
 
 import (
-	"encoding/binary"
-	"math/bits"
-
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
-	"github.com/apache/arrow-go/v18/arrow/bitutil"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
 	"github.com/icebergexec/icebergexec/engine/mem"
 )
-
-// span is a stretch of consecutive values: some to pass over, then some to
-// decode.
-type span struct{ skip, take int }
 
 // leafBuilder collects the values of a leaf into the buffers of an Arrow
 // array. Values are decoded densely to the end of what is there and then
@@ -108,7 +100,7 @@ func (b *leafBuilder) room(n int) error {
 	}
 	if b.valid != nil {
 		held := b.valid.Cap()
-		b.valid.Reserve(int(bitutil.BytesForBits(int64(b.capacity))))
+		b.valid.Reserve(bitmapSize(b.capacity))
 		clear(b.valid.Buf()[held:])
 	}
 	return nil
@@ -126,38 +118,16 @@ func (b *leafBuilder) fixed(slot int) []byte {
 // Room for them is there.
 func (b *leafBuilder) decode(fixed fixedDecoder, bytes bytesDecoder, spans []span) error {
 	if fixed != nil {
-		dst := b.fixed(b.slots)
-		for _, s := range spans {
-			if s.skip > 0 {
-				if err := fixed.skip(s.skip); err != nil {
-					return err
-				}
-			}
-			if err := fixed.decode(dst, s.take); err != nil {
-				return err
-			}
-			dst = dst[s.take*b.layout.width:]
-		}
-		return nil
+		return fixed.decode(b.fixed(b.slots), spans)
 	}
-	b.bytes.offsets = b.offsets()[b.slots+1:]
-	for _, s := range spans {
-		if s.skip > 0 {
-			if err := bytes.skip(s.skip); err != nil {
-				return err
-			}
-		}
-		if err := bytes.decode(&b.bytes, s.take); err != nil {
-			return err
-		}
-	}
-	return nil
+	b.bytes.offsets, b.bytes.count = b.offsets()[b.slots+1:], 0
+	return bytes.decode(&b.bytes, spans)
 }
 
 // fill adds n slots that all have values, which decode has put there.
 func (b *leafBuilder) fill(n int) {
 	if b.valid != nil {
-		bitutil.SetBitsTo(b.valid.Buf(), int64(b.slots), int64(n), true)
+		setBits(b.valid.Buf(), b.slots, n)
 	}
 	b.slots += n
 }
@@ -167,9 +137,9 @@ func (b *leafBuilder) fill(n int) {
 func (b *leafBuilder) validity() []byte {
 	if b.valid == nil {
 		b.valid = memory.NewResizableBuffer(b.alloc)
-		b.valid.Reserve(max(int(bitutil.BytesForBits(int64(b.capacity))), 1))
+		b.valid.Reserve(max(bitmapSize(b.capacity), 1))
 		clear(b.valid.Buf())
-		bitutil.SetBitsTo(b.valid.Buf(), 0, int64(b.slots), true)
+		setBits(b.valid.Buf(), 0, b.slots)
 	}
 	return b.valid.Buf()
 }
@@ -230,7 +200,7 @@ func spread[T any](slots []T, valid []byte, bit, count int) {
 func spreadWide(slots []byte, width int, valid []byte, bit, count int) {
 	from := count
 	for i := len(slots)/width - 1; i >= from && i >= 0; i-- {
-		if bitutil.BitIsSet(valid, bit+i) {
+		if valid[(bit+i)>>3]>>((bit+i)&7)&1 == 1 {
 			from--
 			copy(slots[i*width:(i+1)*width], slots[from*width:])
 		} else {
@@ -256,7 +226,7 @@ func (b *leafBuilder) finish() arrow.Array {
 		return array.NewNull(b.slots)
 	}
 	if b.valid != nil {
-		b.valid.ResizeNoShrink(int(bitutil.BytesForBits(int64(b.slots))))
+		b.valid.ResizeNoShrink(bitmapSize(b.slots))
 	}
 	valid := b.valid
 	if b.nulls == 0 {
@@ -265,8 +235,8 @@ func (b *leafBuilder) finish() arrow.Array {
 	buffers := []*memory.Buffer{valid, b.values}
 	switch {
 	case b.layout.boolean:
-		b.values.Reserve(max(int(bitutil.BytesForBits(int64(b.slots))), 1))
-		b.values.ResizeNoShrink(int(bitutil.BytesForBits(int64(b.slots))))
+		b.values.Reserve(max(bitmapSize(b.slots), 1))
+		b.values.ResizeNoShrink(bitmapSize(b.slots))
 		packBools(b.values.Bytes(), b.bools.buf[:b.slots])
 	case b.layout.width > 0:
 		b.values.ResizeNoShrink(b.valuesSize(b.slots))
@@ -306,39 +276,4 @@ func (b *leafBuilder) abort() {
 func (b *leafBuilder) free() {
 	b.abort()
 	b.bools.free()
-}
-
-// packBools turns a byte a value into a bit a value.
-func packBools(dst, src []byte) {
-	for len(src) >= 8 {
-		// The product moves bit 8*i of the word to bit 56+i.
-		word := binary.LittleEndian.Uint64(src)
-		dst[0] = byte(word * 0x0102040810204080 >> 56)
-		dst, src = dst[1:], src[8:]
-	}
-	if len(src) > 0 {
-		dst[0] = 0
-		for i, v := range src {
-			dst[0] |= v << i
-		}
-	}
-}
-
-// onesIn counts the bits of a bitmap in [from, to).
-func onesIn(bitmap []byte, from, to int) int {
-	n := 0
-	for from < to && from&7 != 0 {
-		n += int(bitmap[from>>3] >> (from & 7) & 1)
-		from++
-	}
-	for ; to-from >= 64; from += 64 {
-		n += bits.OnesCount64(binary.LittleEndian.Uint64(bitmap[from>>3:]))
-	}
-	for ; to-from >= 8; from += 8 {
-		n += bits.OnesCount8(bitmap[from>>3])
-	}
-	for ; from < to; from++ {
-		n += int(bitmap[from>>3] >> (from & 7) & 1)
-	}
-	return n
 }

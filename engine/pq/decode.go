@@ -9,15 +9,36 @@ import (
 // A fixedDecoder yields the values of one page whose Arrow layout has a fixed
 // width, booleans as a byte each.
 type fixedDecoder interface {
-	// decode writes n values to the start of dst.
-	decode(dst []byte, n int) error
-	skip(n int) error
+	// decode writes the values of the spans to the start of dst, one behind
+	// the other.
+	decode(dst []byte, spans []span) error
 }
 
 // A bytesDecoder yields the strings of one page.
 type bytesDecoder interface {
-	decode(out *bytesOut, n int) error
-	skip(n int) error
+	decode(out *bytesOut, spans []span) error
+}
+
+// fixedSteps is a fixedDecoder of an encoding that is decoded a span at a time.
+type fixedSteps struct {
+	width int
+	steps interface {
+		next(dst []byte, n int) error
+		skip(n int) error
+	}
+}
+
+func (f *fixedSteps) decode(dst []byte, spans []span) error {
+	for _, s := range spans {
+		if err := f.steps.skip(s.skip); err != nil {
+			return err
+		}
+		if err := f.steps.next(dst, s.take); err != nil {
+			return err
+		}
+		dst = dst[s.take*f.width:]
+	}
+	return nil
 }
 
 var errTooFewValues = errs.New(errs.Corrupt, "a page ends before its last value")
@@ -40,6 +61,8 @@ type decoders struct {
 	sized      fixedBytes
 
 	dictionary dictionary
+
+	steps fixedSteps // of the encodings that have no decode of their own
 }
 
 // start makes the decoder of a page of at most n values; exactly one of the
@@ -55,32 +78,41 @@ func (d *decoders) start(l *leaf, enc encoding, values []byte, n int) (fixedDeco
 			return nil, bytes, err
 		}
 		d.decimals.source = bytes
-		return &d.decimals, nil, nil
+		return d.stepwise(&d.decimals), nil, nil
 	}
 	switch {
 	case enc == encPlain && l.physical == physBoolean:
 		d.bits = plainBools{bits: values}
-		return &d.bits, nil, nil
+		return d.stepwise(&d.bits), nil, nil
 	case enc == encRLE && l.physical == physBoolean:
 		if len(values) < 4 || uint64(binary.LittleEndian.Uint32(values)) > uint64(len(values)-4) {
 			return nil, nil, corrupt("a page of booleans is cut off")
 		}
 		d.runs.hybrid.reset(values[4:4+binary.LittleEndian.Uint32(values)], 1)
-		return &d.runs, nil, nil
+		return d.stepwise(&d.runs), nil, nil
 	case enc == encPlain:
 		d.plain = plainDecoder{layout: d.layout, values: values}
 		return &d.plain, nil, nil
 	case enc == encDeltaBinaryPacked && (l.physical == physInt32 || l.physical == physInt64):
 		d.delta.layout = d.layout
-		return &d.delta, nil, d.delta.stream.reset(values)
+		return d.stepwise(&d.delta), nil, d.delta.stream.reset(values)
 	case enc == encByteStreamSplit && l.physical != physInt96 && l.physical != physBoolean:
 		d.split = splitDecoder{layout: d.layout, values: values, count: len(values) / d.layout.stored}
-		return &d.split, nil, nil
+		return d.stepwise(&d.split), nil, nil
 	case enc == encDeltaBytes && l.physical == physFixedLenArray:
 		d.sized.layout, d.sized.source = d.layout, &d.prefixes
-		return &d.sized, nil, d.prefixes.reset(values, n)
+		return d.stepwise(&d.sized), nil, d.prefixes.reset(values, n)
 	}
 	return nil, nil, d.unsupported(l, enc)
+}
+
+// stepwise is the decoder of an encoding that is decoded a span at a time.
+func (d *decoders) stepwise(steps interface {
+	next(dst []byte, n int) error
+	skip(n int) error
+}) fixedDecoder {
+	d.steps = fixedSteps{width: d.layout.width, steps: steps}
+	return &d.steps
 }
 
 func (d *decoders) startBytes(l *leaf, enc encoding, values []byte, n int) (bytesDecoder, error) {
@@ -144,29 +176,37 @@ func withSlack(values []byte) []byte {
 type plainDecoder struct {
 	layout layout
 	values []byte
+	at     int // the next value's first byte
 }
 
-func (p *plainDecoder) decode(dst []byte, n int) error {
-	size := n * p.layout.stored
-	if size > len(p.values) {
-		return errTooFewValues
+func (p *plainDecoder) decode(dst []byte, spans []span) error {
+	stored := p.layout.stored
+	for _, s := range spans {
+		if (s.skip+s.take)*stored > len(p.values)-p.at {
+			return errTooFewValues
+		}
+		from := p.at + s.skip*stored
+		p.at = from + s.take*stored
+		src := p.values[from:p.at]
+		if p.layout.convert != nil {
+			size := s.take * p.layout.width
+			// The converter may load whole words, up to the slack behind the page.
+			if err := p.layout.convert(dst[:size], p.values[from:p.at+8]); err != nil {
+				return err
+			}
+			dst = dst[size:]
+			continue
+		}
+		switch len(src) { // single values cost less without the call of copy
+		case 4:
+			binary.LittleEndian.PutUint32(dst, binary.LittleEndian.Uint32(src))
+		case 8:
+			binary.LittleEndian.PutUint64(dst, binary.LittleEndian.Uint64(src))
+		default:
+			copy(dst, src)
+		}
+		dst = dst[len(src):]
 	}
-	src := p.values[:size]
-	p.values = p.values[size:]
-	if p.layout.convert == nil {
-		copy(dst[:size], src)
-		return nil
-	}
-	// The converter may load whole words, up to the slack behind the page.
-	return p.layout.convert(dst[:n*p.layout.width], src[:size+8])
-}
-
-func (p *plainDecoder) skip(n int) error {
-	size := n * p.layout.stored
-	if size > len(p.values) {
-		return errTooFewValues
-	}
-	p.values = p.values[size:]
 	return nil
 }
 
@@ -176,7 +216,7 @@ type plainBools struct {
 	at   int
 }
 
-func (p *plainBools) decode(dst []byte, n int) error {
+func (p *plainBools) next(dst []byte, n int) error {
 	if p.at+n > 8*len(p.bits) {
 		return errTooFewValues
 	}
@@ -198,7 +238,7 @@ func (p *plainBools) skip(n int) error {
 // runBools reads booleans in the hybrid encoding.
 type runBools struct{ hybrid hybrid }
 
-func (r *runBools) decode(dst []byte, n int) error {
+func (r *runBools) next(dst []byte, n int) error {
 	if r.hybrid.levels(dst[:n]) < n {
 		return errTooFewValues
 	}
@@ -221,7 +261,7 @@ type splitDecoder struct {
 	at     int
 }
 
-func (s *splitDecoder) decode(dst []byte, n int) error {
+func (s *splitDecoder) next(dst []byte, n int) error {
 	if s.at+n > s.count {
 		return errTooFewValues
 	}

@@ -12,7 +12,8 @@ type bytesOut struct {
 	memory  growable
 	data    []byte  // memory's contents, all of it
 	used    int     // bytes of data taken
-	offsets []int32 // where the next strings' ends go
+	offsets []int32 // where the strings' ends go
+	count   int     // strings so far, in offsets
 }
 
 // growable is memory that a bytesOut extends: an array's buffer or a scratch.
@@ -49,14 +50,9 @@ func (b *bytesOut) append(v []byte) error {
 		return err
 	}
 	b.used += copy(b.data[b.used:], v)
-	b.end()
+	b.offsets[b.count] = int32(b.used)
+	b.count++
 	return nil
-}
-
-// end closes the string that ends at used.
-func (b *bytesOut) end() {
-	b.offsets[0] = int32(b.used)
-	b.offsets = b.offsets[1:]
 }
 
 // scratchBytes is a bytesOut of a decoder's own, for values on their way to
@@ -104,10 +100,10 @@ type decimalBytes struct {
 	out    scratchBytes
 }
 
-func (d *decimalBytes) decode(dst []byte, n int) error {
+func (d *decimalBytes) next(dst []byte, n int) error {
 	for n > 0 {
 		k := min(n, conversionBatch)
-		if err := d.source.decode(d.out.reset(k), k); err != nil {
+		if err := d.source.decode(d.out.reset(k), []span{{take: k}}); err != nil {
 			return err
 		}
 		for i := range k {
@@ -120,7 +116,7 @@ func (d *decimalBytes) decode(dst []byte, n int) error {
 	return nil
 }
 
-func (d *decimalBytes) skip(n int) error { return d.source.skip(n) }
+func (d *decimalBytes) skip(n int) error { return d.source.decode(d.out.reset(0), []span{{skip: n}}) }
 
 // fixedBytes reads values of a fixed length in an encoding of strings.
 type fixedBytes struct {
@@ -129,10 +125,10 @@ type fixedBytes struct {
 	out    scratchBytes
 }
 
-func (f *fixedBytes) decode(dst []byte, n int) error {
+func (f *fixedBytes) next(dst []byte, n int) error {
 	for n > 0 {
 		k := min(n, conversionBatch)
-		if err := f.source.decode(f.out.reset(k), k); err != nil {
+		if err := f.source.decode(f.out.reset(k), []span{{take: k}}); err != nil {
 			return err
 		}
 		for i := range k {
@@ -151,17 +147,31 @@ func (f *fixedBytes) decode(dst []byte, n int) error {
 	return nil
 }
 
-func (f *fixedBytes) skip(n int) error { return f.source.skip(n) }
+func (f *fixedBytes) skip(n int) error { return f.source.decode(f.out.reset(0), []span{{skip: n}}) }
 
 // plainBytes reads strings that each follow their length in four bytes.
-type plainBytes struct{ values []byte }
+type plainBytes struct {
+	values []byte
+	at     int // the next length's first byte
+}
 
-func (p *plainBytes) decode(out *bytesOut, n int) error {
-	src := p.values
+func (p *plainBytes) decode(out *bytesOut, spans []span) error {
+	for _, s := range spans {
+		if err := p.skip(s.skip); err != nil {
+			return err
+		}
+		if err := p.take(out, s.take); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *plainBytes) take(out *bytesOut, n int) error {
+	src, pos := p.values, p.at
 	padded := src[:len(src)+slack]
 	data, used := out.data, out.used
-	ends := out.offsets[:n]
-	pos := 0
+	ends := out.offsets[out.count : out.count+n]
 	for i := range ends {
 		if len(src)-pos < 4 {
 			return errTooFewValues
@@ -193,15 +203,14 @@ func (p *plainBytes) decode(out *bytesOut, n int) error {
 		pos += size
 		ends[i] = int32(used)
 	}
-	p.values = src[pos:]
+	p.at = pos
 	out.used = used
-	out.offsets = out.offsets[n:]
+	out.count += n
 	return nil
 }
 
 func (p *plainBytes) skip(n int) error {
-	src := p.values
-	pos := 0
+	src, pos := p.values, p.at
 	for range n {
 		if len(src)-pos < 4 {
 			return errTooFewValues
@@ -213,6 +222,6 @@ func (p *plainBytes) skip(n int) error {
 		}
 		pos += size
 	}
-	p.values = src[pos:]
+	p.at = pos
 	return nil
 }

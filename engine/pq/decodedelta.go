@@ -158,7 +158,7 @@ type deltaDecoder struct {
 	stored [8*deltaBatch + slack]byte
 }
 
-func (d *deltaDecoder) decode(dst []byte, n int) error {
+func (d *deltaDecoder) next(dst []byte, n int) error {
 	for n > 0 {
 		k := min(n, deltaBatch)
 		if d.stream.next(d.values[:k]) < k {
@@ -198,6 +198,27 @@ func (d *deltaDecoder) skip(n int) error {
 			return errTooFewValues
 		}
 		n -= k
+	}
+	return nil
+}
+
+// decodeSteps collects strings that next yields one by one.
+func decodeSteps(next func() ([]byte, error), out *bytesOut, spans []span) error {
+	for _, s := range spans {
+		for range s.skip {
+			if _, err := next(); err != nil {
+				return err
+			}
+		}
+		for range s.take {
+			v, err := next()
+			if err != nil {
+				return err
+			}
+			if err := out.append(v); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }
@@ -247,26 +268,8 @@ func (d *deltaLengthBytes) next() ([]byte, error) {
 	return v, nil
 }
 
-func (d *deltaLengthBytes) decode(out *bytesOut, n int) error {
-	for range n {
-		v, err := d.next()
-		if err != nil {
-			return err
-		}
-		if err := out.append(v); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (d *deltaLengthBytes) skip(n int) error {
-	for range n {
-		if _, err := d.next(); err != nil {
-			return err
-		}
-	}
-	return nil
+func (d *deltaLengthBytes) decode(out *bytesOut, spans []span) error {
+	return decodeSteps(d.next, out, spans)
 }
 
 // deltaBytes reads DELTA_BYTE_ARRAY: for each value the length of the prefix
@@ -325,26 +328,8 @@ func (d *deltaBytes) next() ([]byte, error) {
 	return d.last.buf[:size], nil
 }
 
-func (d *deltaBytes) decode(out *bytesOut, n int) error {
-	for range n {
-		v, err := d.next()
-		if err != nil {
-			return err
-		}
-		if err := out.append(v); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (d *deltaBytes) skip(n int) error {
-	for range n {
-		if _, err := d.next(); err != nil {
-			return err
-		}
-	}
-	return nil
+func (d *deltaBytes) decode(out *bytesOut, spans []span) error {
+	return decodeSteps(d.next, out, spans)
 }
 
 func (d *deltaLengthBytes) free() {}

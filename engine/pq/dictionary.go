@@ -47,7 +47,7 @@ func (d *dictionary) loadFixed(layout layout, values []byte, n int) error {
 		return err
 	}
 	plain := plainDecoder{layout: layout, values: withSlack(values)}
-	return plain.decode(d.memory.buf, n)
+	return plain.decode(d.memory.buf, []span{{take: n}})
 }
 
 func (d *dictionary) loadDecimals(layout layout, values []byte, n int) error {
@@ -59,7 +59,7 @@ func (d *dictionary) loadDecimals(layout layout, values []byte, n int) error {
 	}
 	decimals := decimalBytes{source: &plainBytes{values: withSlack(values)}, out: scratchBytes{scratch: scratch{alloc: d.memory.alloc, charged: d.memory.charged}}}
 	defer decimals.out.free()
-	return decimals.decode(d.memory.buf, n)
+	return decimals.next(d.memory.buf, n)
 }
 
 func (d *dictionary) loadStrings(values []byte, n int) error {
@@ -114,38 +114,34 @@ const indexBuffer = 1024
 // indexReader hands out dictionary indices in pieces. Buffering makes short
 // runs between skipped rows cheap.
 type indexReader struct {
-	hybrid hybrid
-	buf    [indexBuffer]uint32
-	ready  []uint32 // unpacked, not taken
+	hybrid     hybrid
+	buf        [indexBuffer]uint32
+	at, filled int // the indices buf[at:filled] are unpacked and not taken
 }
 
 func (r *indexReader) reset(buf []byte, width uint) {
 	r.hybrid.reset(buf, width)
-	r.ready = nil
+	r.at, r.filled = 0, 0
 }
 
 // take returns between one and n of the next indices; none at the end.
 func (r *indexReader) take(n int) []uint32 {
-	if len(r.ready) == 0 {
-		r.ready = r.buf[:r.hybrid.indices(r.buf[:])]
+	if r.at == r.filled {
+		r.at, r.filled = 0, r.hybrid.indices(r.buf[:])
 	}
-	n = min(n, len(r.ready))
-	taken := r.ready[:n:n]
-	r.ready = r.ready[n:]
-	return taken
+	first := r.at
+	r.at = min(r.at+n, r.filled)
+	return r.buf[first:r.at]
 }
 
-func (r *indexReader) skip(n int) error {
-	if n <= len(r.ready) {
-		r.ready = r.ready[n:]
-		return nil
+func (r *indexReader) skip(n int) bool {
+	if n <= r.filled-r.at {
+		r.at += n
+		return true
 	}
-	n -= len(r.ready)
-	r.ready = nil
-	if r.hybrid.skip(n) < n {
-		return errTooFewValues
-	}
-	return nil
+	n -= r.filled - r.at
+	r.at = r.filled
+	return r.hybrid.skip(n) == n
 }
 
 // dictDecoder reads values of a fixed width through a dictionary.
@@ -155,59 +151,71 @@ type dictDecoder struct {
 	dictionary *dictionary
 }
 
-func (d *dictDecoder) skip(n int) error { return d.indices.skip(n) }
-
-func (d *dictDecoder) decode(dst []byte, n int) error {
+func (d *dictDecoder) decode(dst []byte, spans []span) error {
 	dict := d.dictionary.memory.buf[:d.dictionary.count*d.width]
-	for n > 0 {
-		indices := d.indices.take(n)
-		if len(indices) == 0 {
+	switch d.width {
+	case 1:
+		return lookUp(d, dst, dict, spans)
+	case 2:
+		return lookUp(d, arrow.Uint16Traits.CastFromBytes(dst), arrow.Uint16Traits.CastFromBytes(dict), spans)
+	case 4:
+		return lookUp(d, arrow.Uint32Traits.CastFromBytes(dst), arrow.Uint32Traits.CastFromBytes(dict), spans)
+	case 8:
+		return lookUp(d, arrow.Uint64Traits.CastFromBytes(dst), arrow.Uint64Traits.CastFromBytes(dict), spans)
+	case 16:
+		return lookUp(d, arrow.Decimal128Traits.CastFromBytes(dst), arrow.Decimal128Traits.CastFromBytes(dict), spans)
+	}
+	return d.lookUpWide(dst, dict, spans)
+}
+
+// lookUp decodes values of one width.
+func lookUp[T any](d *dictDecoder, dst, dict []T, spans []span) error {
+	for _, s := range spans {
+		if !d.indices.skip(s.skip) {
 			return errTooFewValues
 		}
-		ok := false
-		out := dst[:len(indices)*d.width]
-		switch d.width {
-		case 1:
-			ok = gather(out, dict, indices)
-		case 2:
-			ok = gather(arrow.Uint16Traits.CastFromBytes(out), arrow.Uint16Traits.CastFromBytes(dict), indices)
-		case 4:
-			ok = gather(arrow.Uint32Traits.CastFromBytes(out), arrow.Uint32Traits.CastFromBytes(dict), indices)
-		case 8:
-			ok = gather(arrow.Uint64Traits.CastFromBytes(out), arrow.Uint64Traits.CastFromBytes(dict), indices)
-		case 16:
-			ok = gather(arrow.Decimal128Traits.CastFromBytes(out), arrow.Decimal128Traits.CastFromBytes(dict), indices)
-		default:
-			ok = gatherWide(out, dict, indices, d.width)
+		for left := s.take; left > 0; {
+			indices := d.indices.take(left)
+			if len(indices) == 0 {
+				return errTooFewValues
+			}
+			out := dst[:len(indices)]
+			for i, x := range indices {
+				if uint(x) >= uint(len(dict)) {
+					return d.dictionary.beyond()
+				}
+				out[i] = dict[x]
+			}
+			dst, left = dst[len(indices):], left-len(indices)
 		}
-		if !ok {
-			return corrupt("a dictionary index is beyond the %d values", d.dictionary.count)
-		}
-		dst, n = dst[len(out):], n-len(indices)
 	}
 	return nil
 }
 
-// gather looks indices up in a dictionary; false when one is beyond it.
-func gather[T any](dst, dict []T, indices []uint32) bool {
-	dst = dst[:len(indices)]
-	for i, x := range indices {
-		if uint(x) >= uint(len(dict)) {
-			return false
+func (d *dictDecoder) lookUpWide(dst, dict []byte, spans []span) error {
+	for _, s := range spans {
+		if !d.indices.skip(s.skip) {
+			return errTooFewValues
 		}
-		dst[i] = dict[x]
+		for left := s.take; left > 0; {
+			indices := d.indices.take(left)
+			if len(indices) == 0 {
+				return errTooFewValues
+			}
+			for _, x := range indices {
+				if int(x) >= d.dictionary.count {
+					return d.dictionary.beyond()
+				}
+				dst = dst[copy(dst[:d.width], dict[int(x)*d.width:]):]
+			}
+			left -= len(indices)
+		}
 	}
-	return true
+	return nil
 }
 
-func gatherWide(dst, dict []byte, indices []uint32, width int) bool {
-	for i, x := range indices {
-		if (int(x)+1)*width > len(dict) {
-			return false
-		}
-		copy(dst[i*width:(i+1)*width], dict[int(x)*width:])
-	}
-	return true
+func (d *dictionary) beyond() error {
+	return corrupt("a dictionary index is beyond the %d values", d.count)
 }
 
 // dictBytes reads strings through a dictionary.
@@ -216,50 +224,59 @@ type dictBytes struct {
 	dictionary *dictionary
 }
 
-func (d *dictBytes) skip(n int) error { return d.indices.skip(n) }
-
-func (d *dictBytes) decode(out *bytesOut, n int) error {
+func (d *dictBytes) decode(out *bytesOut, spans []span) error {
 	views, src := d.dictionary.stringViews(), d.dictionary.memory.buf
-	for n > 0 {
-		indices := d.indices.take(n)
-		if len(indices) == 0 {
+	for _, s := range spans {
+		if !d.indices.skip(s.skip) {
 			return errTooFewValues
 		}
-		total := 0
-		for _, x := range indices {
-			if uint(x) >= uint(len(views)) {
-				return corrupt("a dictionary index is beyond the %d values", len(views))
+		for left := s.take; left > 0; {
+			indices := d.indices.take(left)
+			if len(indices) == 0 {
+				return errTooFewValues
 			}
-			total += int(views[x].size)
-		}
-		if err := out.reserve(total); err != nil {
-			return err
-		}
-		data, used := out.data, out.used
-		ends := out.offsets[:len(indices)]
-		for i, x := range indices {
-			v := views[x]
-			size := int(v.size)
-			if size <= slack {
-				// In pieces of 16 bytes, over the end into the slack, which
-				// both the dictionary and the output have.
-				to, from := data[used:used+slack], src[v.offset:v.offset+slack]
-				*(*[16]byte)(to) = *(*[16]byte)(from)
-				if size > 16 {
-					*(*[16]byte)(to[16:]) = *(*[16]byte)(from[16:])
+			total := 0
+			for _, x := range indices {
+				if uint(x) >= uint(len(views)) {
+					return d.dictionary.beyond()
 				}
-				if size > 32 {
-					*(*[32]byte)(to[32:]) = *(*[32]byte)(from[32:])
-				}
-			} else {
-				copy(data[used:], src[v.offset:int(v.offset)+size])
+				total += int(views[x].size)
 			}
-			used += size
-			ends[i] = int32(used)
+			if err := out.reserve(total); err != nil {
+				return err
+			}
+			out.lookUp(indices, views, src)
+			left -= len(indices)
 		}
-		out.used = used
-		out.offsets = out.offsets[len(indices):]
-		n -= len(indices)
 	}
 	return nil
+}
+
+// lookUp appends the strings of indices that are known to be in views, for
+// which there is room.
+func (b *bytesOut) lookUp(indices []uint32, views []stringView, src []byte) {
+	data, used := b.data, b.used
+	ends := b.offsets[b.count : b.count+len(indices)]
+	for i, x := range indices {
+		v := views[x]
+		size := int(v.size)
+		if size <= slack {
+			// In pieces of 16 bytes, over the end into the slack, which both
+			// the dictionary and the output have.
+			to, from := data[used:used+slack], src[v.offset:v.offset+slack]
+			*(*[16]byte)(to) = *(*[16]byte)(from)
+			if size > 16 {
+				*(*[16]byte)(to[16:]) = *(*[16]byte)(from[16:])
+			}
+			if size > 32 {
+				*(*[32]byte)(to[32:]) = *(*[32]byte)(from[32:])
+			}
+		} else {
+			copy(data[used:], src[v.offset:int(v.offset)+size])
+		}
+		used += size
+		ends[i] = int32(used)
+	}
+	b.used = used
+	b.count += len(indices)
 }

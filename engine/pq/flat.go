@@ -2,12 +2,8 @@ package pq
 
 import (
 	"context"
-	"math/bits"
 
 	"github.com/apache/arrow-go/v18/arrow"
-	"github.com/apache/arrow-go/v18/arrow/bitutil"
-
-	"github.com/icebergexec/icebergexec/engine/batch"
 )
 
 // flatColumn reads a top-level primitive column, whose rows are its values.
@@ -33,17 +29,13 @@ func newFlatColumn(f *File, r *reader, l *leaf) *flatColumn {
 	return c
 }
 
-func (c *flatColumn) read(ctx context.Context, rowGroup int, window batch.Range, keep *batch.Mask) (arrow.Array, error) {
-	rows := int(window.Len())
-	if keep != nil {
-		rows = keep.Count()
-	}
-	if err := c.builder.begin(rows); err != nil {
+func (c *flatColumn) read(ctx context.Context, w *window) (arrow.Array, error) {
+	if err := c.builder.begin(w.kept); err != nil {
 		c.builder.abort()
 		return nil, err
 	}
-	if rows > 0 { // otherwise the row group may never need to be opened
-		if err := c.readRows(ctx, rowGroup, window, keep); err != nil {
+	if w.kept > 0 { // otherwise the row group may never need to be opened
+		if err := c.readRows(ctx, w); err != nil {
 			c.builder.abort()
 			return nil, err
 		}
@@ -51,9 +43,9 @@ func (c *flatColumn) read(ctx context.Context, rowGroup int, window batch.Range,
 	return c.builder.finish(), nil
 }
 
-func (c *flatColumn) readRows(ctx context.Context, rowGroup int, window batch.Range, keep *batch.Mask) error {
-	if c.rowGroup != rowGroup {
-		if err := c.open(ctx, rowGroup); err != nil {
+func (c *flatColumn) readRows(ctx context.Context, w *window) error {
+	if c.rowGroup != w.rowGroup {
+		if err := c.open(ctx, w.rowGroup); err != nil {
 			return err
 		}
 	}
@@ -61,24 +53,33 @@ func (c *flatColumn) readRows(ctx context.Context, rowGroup int, window batch.Ra
 		c.row = 0
 		c.builder.expect(c.pages.chunk)
 	}
-	for at := window.Start; at < window.End; {
-		if err := c.toPage(ctx, at); err != nil {
+	at := w.start // from where s.skip counts
+	rest := w.spans[1:]
+	for s := w.spans[0]; s.take > 0; {
+		first := at + int64(s.skip)
+		if err := c.toPage(ctx, first); err != nil {
 			return err
 		}
-		end := min(window.End, c.page.end)
-		from, to := int(at-window.Start), int(end-window.Start)
-		c.spans = appendSpans(c.spans[:0], keep, from, to)
-		if len(c.spans) > 0 {
-			if err := c.readPage(ctx, at); err != nil {
-				return err
+		// Cut out the spans that lie in this page.
+		c.spans = c.spans[:0]
+		for s.take > 0 && at+int64(s.skip) < c.page.end {
+			start := at + int64(s.skip)
+			take := int(min(int64(s.take), c.page.end-start))
+			c.spans = append(c.spans, span{skip: s.skip, take: take})
+			at = start + int64(take)
+			s = span{take: s.take - take}
+			if s.take == 0 && len(rest) > 0 {
+				s, rest = rest[0], rest[1:]
 			}
 		}
-		at = end
+		if err := c.readPage(ctx, first); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
-// readPage reads the rows of spans, which start at row at of the current page.
+// readPage reads the rows of spans from the current page. Row at is the first.
 func (c *flatColumn) readPage(ctx context.Context, at int64) error {
 	if !c.page.loaded {
 		if err := c.loadPage(ctx); err != nil {
@@ -87,27 +88,27 @@ func (c *flatColumn) readPage(ctx context.Context, at int64) error {
 		c.row = c.page.start
 	}
 	first := int(c.row - c.page.start) // of the page's rows, the first not passed
-	c.spans[0].skip += int(at - c.row)
+	c.spans[0].skip = int(at - c.row)
+	taken := 0
 	for _, s := range c.spans {
 		c.row += int64(s.skip + s.take)
+		taken += s.take
 	}
 	if c.valid == nil {
 		if err := c.builder.decode(c.fixed, c.bytes, c.spans); err != nil {
 			return err
 		}
-		for _, s := range c.spans {
-			c.builder.fill(s.take)
-		}
+		c.builder.fill(taken)
 		return nil
 	}
 	// Turn rows into values: those that are not null.
-	taken, count := 0, 0
+	slot, count := c.builder.slots, 0
 	bitmap := c.builder.validity()
 	for i, s := range c.spans {
 		kept := first + s.skip
 		values := span{skip: onesIn(c.valid, first, kept), take: onesIn(c.valid, kept, kept+s.take)}
-		bitutil.CopyBitmap(c.valid, kept, s.take, bitmap, c.builder.slots+taken)
-		taken, count = taken+s.take, count+values.take
+		copyBits(bitmap, slot, c.valid, kept, s.take)
+		slot, count = slot+s.take, count+values.take
 		first = kept + s.take
 		c.spans[i] = values
 	}
@@ -142,7 +143,7 @@ func (c *flatColumn) loadValidity(def []byte, rows int) error {
 	if h.allOnes(rows) {
 		return nil
 	}
-	size := int(bitutil.BytesForBits(int64(rows)))
+	size := bitmapSize(rows)
 	if err := c.validity.grow(size, 0); err != nil {
 		return err
 	}
@@ -161,38 +162,4 @@ func (c *flatColumn) close() {
 	c.builder.free()
 	c.validity.free()
 	c.leafReader.free()
-}
-
-// appendSpans lists the rows [from, to) of a window that keep keeps; nil keeps
-// all. What is not kept behind the last kept row is left out.
-func appendSpans(spans []span, keep *batch.Mask, from, to int) []span {
-	if keep == nil {
-		return append(spans, span{take: to - from})
-	}
-	last := from
-	for at := from; at < to; {
-		start := nextBit(keep, at, to, true)
-		if start == to {
-			break
-		}
-		end := nextBit(keep, start, to, false)
-		spans = append(spans, span{skip: start - last, take: end - start})
-		last, at = end, end
-	}
-	return spans
-}
-
-// nextBit is the first row in [from, to) that is kept, or not kept; to when
-// there is none.
-func nextBit(keep *batch.Mask, from, to int, kept bool) int {
-	flip := ^uint64(0)
-	if kept {
-		flip = 0
-	}
-	for at := from; at < to; at = at&^63 + 64 {
-		if word := (keep.Words[at>>6] ^ flip) >> (at & 63); word != 0 {
-			return min(at+bits.TrailingZeros64(word), to)
-		}
-	}
-	return to
 }

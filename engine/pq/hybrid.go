@@ -1,10 +1,6 @@
 package pq
 
-import (
-	"encoding/binary"
-
-	"github.com/apache/arrow-go/v18/arrow/bitutil"
-)
+import "encoding/binary"
 
 // hybrid decodes Parquet's mix of run-length and bit-packed integers, which
 // encodes levels, dictionary indices and booleans:
@@ -80,10 +76,10 @@ func (h *hybrid) bits(dst []byte, at, n int) int {
 		}
 		k := min(h.left, n-done)
 		if h.packed != nil {
-			bitutil.CopyBitmap(h.packed, h.bit, k, dst, at+done)
+			copyBits(dst, at+done, h.packed, h.bit, k)
 			h.bit += k
 		} else if h.value != 0 {
-			bitutil.SetBitsTo(dst, int64(at+done), int64(k), true)
+			setBits(dst, at+done, k)
 		}
 		h.left -= k
 		done += k
@@ -231,18 +227,4 @@ func unpackBits(dst []uint32, src []byte, at int, width uint) {
 		dst[i] = uint32(loadBits(src, at) & mask)
 		at += int(width)
 	}
-}
-
-// loadBits returns the bits from position at on, at least 57 of them, or as
-// many as src has.
-func loadBits(src []byte, at int) uint64 {
-	rest := src[at>>3:]
-	if len(rest) >= 8 {
-		return binary.LittleEndian.Uint64(rest) >> (at & 7)
-	}
-	var v uint64
-	for i, b := range rest {
-		v |= uint64(b) << (8 * i)
-	}
-	return v >> (at & 7)
 }

@@ -309,19 +309,20 @@ func TestPackBools(t *testing.T) {
 
 func TestSpans(t *testing.T) {
 	rng := rand.New(rand.NewPCG(13, 14))
+	var w window
 	for range 2000 {
 		mask := batch.NewMask(1+rng.IntN(300), false)
 		odds := rng.Float64()
+		var got, want []int
 		for i := range mask.Len {
 			if rng.Float64() < odds {
 				mask.Set(i)
+				want = append(want, i)
 			}
 		}
-		from := rng.IntN(mask.Len)
-		to := from + rng.IntN(mask.Len-from+1)
-		var got, want []int
-		at := from
-		for _, s := range appendSpans(nil, mask, from, to) {
+		w.set(0, 0, mask.Len, mask)
+		at := 0
+		for _, s := range w.spans {
 			if s.take == 0 {
 				t.Fatal("an empty span")
 			}
@@ -331,13 +332,8 @@ func TestSpans(t *testing.T) {
 				at++
 			}
 		}
-		for i := from; i < to; i++ {
-			if mask.Get(i) {
-				want = append(want, i)
-			}
-		}
-		if !slices.Equal(got, want) {
-			t.Fatalf("[%d, %d): %v, want %v", from, to, got, want)
+		if !slices.Equal(got, want) || w.kept != len(want) {
+			t.Fatalf("%v, want %v", got, want)
 		}
 	}
 }

@@ -5,10 +5,8 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
-	"github.com/apache/arrow-go/v18/arrow/bitutil"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
-	"github.com/icebergexec/icebergexec/engine/batch"
 	"github.com/icebergexec/icebergexec/engine/errs"
 )
 
@@ -31,18 +29,14 @@ func newNestedColumn(f *File, r *reader, n *node) *nestedColumn {
 	return c
 }
 
-func (c *nestedColumn) read(ctx context.Context, rowGroup int, window batch.Range, keep *batch.Mask) (arrow.Array, error) {
+func (c *nestedColumn) read(ctx context.Context, w *window) (arrow.Array, error) {
 	defer func() {
 		for _, l := range c.parts {
 			l.builder.abort()
 		}
 	}()
-	rows := int(window.Len())
-	if keep != nil {
-		rows = keep.Count()
-	}
 	for _, l := range c.parts {
-		if err := l.read(ctx, rowGroup, window, keep, rows); err != nil {
+		if err := l.read(ctx, w); err != nil {
 			return nil, err
 		}
 	}
@@ -52,8 +46,8 @@ func (c *nestedColumn) read(ctx context.Context, rowGroup int, window batch.Rang
 		return nil, err
 	}
 	defer data.Release()
-	if data.Len() != rows {
-		return nil, corrupt("%d rows decode where %d are wanted", data.Len(), rows)
+	if data.Len() != w.kept {
+		return nil, corrupt("%d rows decode where %d are wanted", data.Len(), w.kept)
 	}
 	return array.MakeFromData(data), nil
 }
@@ -140,7 +134,7 @@ func (s *shape) release() {
 func (c *nestedColumn) shape(n *node, l *nestedLeaf) (*shape, error) {
 	bound := len(l.def) // there are no more slots than levels
 	s := &shape{valid: memory.NewResizableBuffer(c.alloc)}
-	s.valid.Reserve(max(int(bitutil.BytesForBits(int64(bound))), 1))
+	s.valid.Reserve(max(bitmapSize(bound), 1))
 	clear(s.valid.Buf())
 	var err error
 	if n.kind == structNode {
@@ -155,7 +149,7 @@ func (c *nestedColumn) shape(n *node, l *nestedLeaf) (*shape, error) {
 		s.valid.Release()
 		s.valid = nil
 	} else {
-		s.valid.ResizeNoShrink(int(bitutil.BytesForBits(int64(s.slots))))
+		s.valid.ResizeNoShrink(bitmapSize(s.slots))
 	}
 	if err != nil {
 		s.release()
@@ -173,7 +167,7 @@ func (s *shape) ofStruct(n *node, l *nestedLeaf) {
 			continue
 		}
 		if def >= n.def {
-			bitutil.SetBit(valid, s.slots)
+			setBit(valid, s.slots)
 		} else {
 			s.nulls++
 		}
@@ -193,7 +187,7 @@ func (s *shape) ofList(n *node, l *nestedLeaf) error {
 		}
 		if l.rep[i] < n.rep { // a new list
 			if def >= n.def {
-				bitutil.SetBit(valid, s.slots)
+				setBit(valid, s.slots)
 			} else {
 				s.nulls++
 			}

@@ -2,10 +2,6 @@ package pq
 
 import (
 	"context"
-
-	"github.com/apache/arrow-go/v18/arrow/bitutil"
-
-	"github.com/icebergexec/icebergexec/engine/batch"
 )
 
 // nestedLeaf reads a leaf whose rows may have any number of values.
@@ -21,8 +17,7 @@ type nestedLeaf struct {
 	rep, def []uint8
 	flushed  int // of those, the entries whose values are in the builder
 
-	row  int64  // the next row, counted in the row group
-	rows []span // of the window: to pass over, to keep
+	row int64 // the next row, counted in the row group
 
 	// The entries of the loaded page, and the first that is not used.
 	pageRep, pageDef []uint8
@@ -41,18 +36,17 @@ func newNestedLeaf(f *File, r *reader, l *leaf) *nestedLeaf {
 	return c
 }
 
-// read collects the levels and values of the kept rows of a window, rows of
-// them.
-func (c *nestedLeaf) read(ctx context.Context, rowGroup int, window batch.Range, keep *batch.Mask, rows int) error {
+// read collects the levels and values of the kept rows of a window.
+func (c *nestedLeaf) read(ctx context.Context, w *window) error {
 	c.rep, c.def, c.flushed = c.rep[:0], c.def[:0], 0
-	if err := c.builder.begin(rows); err != nil {
+	if err := c.builder.begin(w.kept); err != nil {
 		return err
 	}
-	if rows == 0 {
+	if w.kept == 0 {
 		return nil
 	}
-	if c.rowGroup != rowGroup {
-		if err := c.open(ctx, rowGroup); err != nil {
+	if c.rowGroup != w.rowGroup {
+		if err := c.open(ctx, w.rowGroup); err != nil {
 			return err
 		}
 	}
@@ -61,12 +55,13 @@ func (c *nestedLeaf) read(ctx context.Context, rowGroup int, window batch.Range,
 		c.forgetPage()
 		c.builder.expect(c.pages.chunk)
 	}
-	c.rows = appendSpans(c.rows[:0], keep, 0, int(window.Len()))
-	c.rows[0].skip += int(window.Start - c.row)
-	for _, s := range c.rows {
-		if err := c.advance(ctx, s.skip, false); err != nil {
+	at := w.start
+	for _, s := range w.spans {
+		at += int64(s.skip)
+		if err := c.advance(ctx, int(at-c.row), false); err != nil {
 			return err
 		}
+		at += int64(s.take)
 		if err := c.advance(ctx, s.take, true); err != nil {
 			return err
 		}
@@ -202,7 +197,7 @@ func (c *nestedLeaf) flush() error {
 			continue
 		}
 		if d == c.leaf.maxDef {
-			bitutil.SetBit(valid, slot)
+			setBit(valid, slot)
 		}
 		slot++
 	}

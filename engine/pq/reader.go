@@ -22,6 +22,7 @@ type reader struct {
 	columns []columnReader
 	windows windows
 	started bool             // Next has returned a window
+	taken   window           // by the Read that runs
 	err     error            // of a Read, after which columns are not where they should be
 	charged *mem.Reservation // what the columns hold between windows
 
@@ -32,9 +33,8 @@ type reader struct {
 // columnReader decodes one selected column. Windows come in ascending order;
 // those of a column that nobody reads are skipped when the next one is read.
 type columnReader interface {
-	// read returns the kept rows of the rows [window.Start, window.End), which
-	// count from the start of the row group.
-	read(ctx context.Context, rowGroup int, window batch.Range, keep *batch.Mask) (arrow.Array, error)
+	// read returns the kept rows of a window.
+	read(ctx context.Context, w *window) (arrow.Array, error)
 	// leaves are the readers of the column's leaves.
 	leaves() []*leafReader
 	close()
@@ -130,13 +130,11 @@ func (r *reader) Read(ctx context.Context, columns []int, keep *batch.Mask) (arr
 	if !r.started {
 		return nil, errs.New(errs.Internal, "pq: Read without a window")
 	}
-	window := r.windows.inRowGroup()
-	if keep != nil && int64(keep.Len) != window.Len() {
-		return nil, errs.New(errs.Internal, "pq: a mask of %d rows for a window of %d", keep.Len, window.Len())
+	if n := r.windows.current.Len(); keep != nil && int64(keep.Len) != n {
+		return nil, errs.New(errs.Internal, "pq: a mask of %d rows for a window of %d", keep.Len, n)
 	}
-	if keep != nil && keep.All() {
-		keep = nil
-	}
+	w := &r.taken
+	r.windows.take(w, keep)
 	defer func() {
 		if err != nil {
 			for _, a := range arrays {
@@ -145,12 +143,12 @@ func (r *reader) Read(ctx context.Context, columns []int, keep *batch.Mask) (arr
 			arrays = nil
 		}
 	}()
-	if keep == nil || keep.Count() > 0 {
+	if w.kept > 0 {
 		var leaves []*leafReader
 		for _, i := range columns {
 			leaves = append(leaves, r.columns[i].leaves()...)
 		}
-		if err := r.openTogether(ctx, r.windows.rowGroup, leaves); err != nil {
+		if err := r.openTogether(ctx, w.rowGroup, leaves); err != nil {
 			r.err = errs.Wrap(err, "read", r.file.path)
 			return nil, r.err
 		}
@@ -159,7 +157,7 @@ func (r *reader) Read(ctx context.Context, columns []int, keep *batch.Mask) (arr
 		if err := ctx.Err(); err != nil {
 			return arrays, context.Cause(ctx)
 		}
-		a, err := r.columns[i].read(ctx, r.windows.rowGroup, window, keep)
+		a, err := r.columns[i].read(ctx, w)
 		if err != nil {
 			r.err = r.columnError(err, r.schema.Field(i).Name)
 			return arrays, r.err
@@ -240,8 +238,7 @@ func (w *windows) next() bool {
 	return false
 }
 
-// inRowGroup is the current window counted from its row group's first row.
-func (w *windows) inRowGroup() batch.Range {
-	first := w.groups[w.rowGroup].Start
-	return batch.Range{Start: w.current.Start - first, End: w.current.End - first}
+// take sets t to what keep leaves of the current window.
+func (w *windows) take(t *window, keep *batch.Mask) {
+	t.set(w.rowGroup, w.current.Start-w.groups[w.rowGroup].Start, int(w.current.Len()), keep)
 }
