@@ -193,6 +193,14 @@ func (d recordDecoder) entries(f fileio.File, m *manifest, want statistics, yiel
 	case m.deletes != (content == "deletes"):
 		return errs.New(errs.Corrupt, "the manifest list and the manifest disagree on whether it lists deletes")
 	}
+	if m.specID == unknownSpec {
+		m.specID = 0 // what manifests mean that do not say
+		if id, ok := r.Metadata("partition-spec-id"); ok {
+			if m.specID, err = strconv.Atoi(id); err != nil {
+				return errs.New(errs.Corrupt, "its partition-spec-id is %q", id)
+			}
+		}
+	}
 	e := &entryFields{partitions: map[string]*partition{}}
 	if err := e.bind(r.Root(), want); err != nil {
 		return err

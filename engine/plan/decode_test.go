@@ -1,11 +1,14 @@
 package plan
 
 import (
+	"bytes"
 	"context"
 	"os"
 	"path/filepath"
 	"reflect"
 	"testing"
+
+	"github.com/apache/iceberg-go"
 
 	"github.com/icebergexec/icebergexec/engine/fileio"
 	"github.com/icebergexec/icebergexec/tests/tables/fixtures"
@@ -72,4 +75,32 @@ func compareEntries(t *testing.T, fs fileio.FS, m *manifest, stats statistics) i
 		}
 	}
 	return len(got)
+}
+
+// FuzzManifests: damaged manifests and manifest lists give errors or entries.
+func FuzzManifests(f *testing.F) {
+	for _, pattern := range []string{"eq_part_identity/metadata/*.avro", "lin_partitioned/metadata/*.avro", "eq_v1_upgraded/metadata/*.avro"} {
+		files, err := filepath.Glob(filepath.Join(fixtures.Dir(f), pattern))
+		if err != nil || len(files) == 0 {
+			f.Fatal(pattern, err)
+		}
+		for _, file := range files {
+			content, err := os.ReadFile(file)
+			if err != nil {
+				f.Fatal(err)
+			}
+			f.Add(content)
+		}
+	}
+	f.Fuzz(func(t *testing.T, content []byte) {
+		_, _ = recordDecoder{}.list(content)
+		for _, deletes := range []bool{false, true} {
+			m := manifest{specID: unknownSpec, deletes: deletes}
+			_ = recordDecoder{}.entries(contentFile{bytes.NewReader(content)}, &m, statistics{all: true}, func(e *entry) error {
+				in := inheritance{manifest: &m, spec: iceberg.UnpartitionedSpec, nextRowID: ptr(int64(0))}
+				_ = in.apply(e)
+				return nil
+			})
+		}
+	})
 }

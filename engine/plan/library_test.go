@@ -14,9 +14,6 @@ import (
 	"github.com/icebergexec/icebergexec/engine/fileio"
 )
 
-// readAhead is how much of a manifest is read at a time.
-const readAhead = 256 << 10 // 256 KiB
-
 // libraryDecoder is a decoder on iceberg-go's manifest reader, to compare with.
 type libraryDecoder struct{}
 
@@ -63,7 +60,7 @@ func (libraryDecoder) entries(f fileio.File, m *manifest, want statistics, yield
 	// A file without sequence number and first row id inherits nothing, so
 	// that entries come as they are written. Version 3 accepts all versions.
 	file := iceberg.NewManifestFile(3, m.path, f.Size(), int32(m.specID), m.snapshotID).Content(content).Build()
-	in := bufio.NewReaderSize(io.NewSectionReader(f, 0, f.Size()), int(min(readAhead, max(f.Size(), 16))))
+	in := bufio.NewReaderSize(io.NewSectionReader(f, 0, f.Size()), 64<<10)
 	var reader *iceberg.ManifestReader
 	var err error
 	if want.all {

@@ -19,7 +19,7 @@ const maxManifestList = 256 << 20 // 256 MiB
 // manifest is one entry of a manifest list.
 type manifest struct {
 	path    string
-	specID  int
+	specID  int  // unknownSpec when only the manifest itself knows
 	deletes bool // it lists delete files; else data files
 
 	sequence   int64
@@ -34,6 +34,8 @@ type manifest struct {
 
 // hasNoLiveFiles reports whether every entry is known to be DELETED.
 func (m *manifest) hasNoLiveFiles() bool { return m.added == 0 && m.existing == 0 }
+
+const unknownSpec = -1
 
 // memorySize is roughly how much memory the entry takes.
 func (m *manifest) memorySize() int64 {
@@ -94,7 +96,8 @@ func (s statistics) none() bool { return !s.all && !s.keys && len(s.ids) == 0 }
 type decoder interface {
 	list(content []byte) ([]manifest, error)
 	// entries calls yield for every entry in order and stops at its error. The
-	// entry belongs to yield, and may be kept.
+	// entry belongs to yield, and may be kept. Before, an unknown spec of m is
+	// set to what the manifest says.
 	entries(f fileio.File, m *manifest, want statistics, yield func(*entry) error) error
 }
 
@@ -116,11 +119,11 @@ func readManifests(ctx context.Context, fs fileio.FS, d decoder, s *meta.Snapsho
 }
 
 // inlineManifests are those of old version 1 metadata, which names the files
-// and nothing more. Such tables had one partition spec, with id 0.
+// and nothing more.
 func inlineManifests(s *meta.Snapshot) []manifest {
 	manifests := make([]manifest, len(s.Manifests))
 	for i, path := range s.Manifests {
-		manifests[i] = manifest{path: path, snapshotID: s.ID, added: -1, existing: -1}
+		manifests[i] = manifest{path: path, specID: unknownSpec, snapshotID: s.ID, added: -1, existing: -1}
 	}
 	return manifests
 }
@@ -132,21 +135,24 @@ func readEntries(ctx context.Context, fs fileio.FS, d decoder, table *meta.Table
 	if m.encrypted {
 		return errs.At(errs.Unsupported, op, m.path, "the manifest is encrypted, which is not supported")
 	}
-	spec, ok := table.SpecByID(m.specID)
-	if !ok {
-		return errs.At(errs.Corrupt, op, m.path, "its partition spec, id %d, is not in the table metadata", m.specID)
-	}
 	f, err := fs.Open(ctx, m.path)
 	if err != nil {
 		return err
 	}
-	in := inheritance{manifest: m, spec: spec, types: table.PartitionTypes(spec), nextRowID: m.firstRowID}
+	in := inheritance{manifest: m, nextRowID: m.firstRowID}
 	err = d.entries(f, m, want, func(e *entry) error {
 		if err := ctx.Err(); err != nil {
 			return context.Cause(ctx)
 		}
 		if e.status == statusDeleted {
 			return nil
+		}
+		if in.spec == nil {
+			spec, ok := table.SpecByID(m.specID)
+			if !ok {
+				return errs.New(errs.Corrupt, "its partition spec, id %d, is not in the table metadata", m.specID)
+			}
+			in.spec, in.types = spec, table.PartitionTypes(spec)
 		}
 		if err := in.apply(e); err != nil {
 			return err

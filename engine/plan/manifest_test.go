@@ -310,6 +310,15 @@ func TestWrittenTables(t *testing.T) {
 			t.Errorf("snapshot %d", got[1].Data.SnapshotID)
 		}
 	})
+	t.Run("specs of inline manifests", func(t *testing.T) {
+		region := iceberg.NewPartitionSpecID(4, iceberg.PartitionField{SourceIDs: []int{2}, FieldID: 1000, Name: "region", Transform: iceberg.IdentityTransform{}})
+		w := newWritten(t, 1, *iceberg.UnpartitionedSpec, region)
+		m := w.manifest(1, 1, data, 1, 0, writtenEntry{status: added, file: w.file(1, iceberg.EntryContentData, "a", map[int]any{1000: "eu"})})
+		got, err := planAll(t, local, Request{Table: w.table(), Snapshot: &meta.Snapshot{ID: 1, Manifests: []string{m.FilePath()}}})
+		if err != nil || len(got) != 1 || got[0].Data.SpecID != 4 || got[0].Data.Partition[0] != iceberg.StringLiteral("eu") {
+			t.Errorf("got %s, %v", describe(got), err)
+		}
+	})
 	t.Run("version 3 row ids", func(t *testing.T) {
 		w := newWritten(t, 3)
 		w.manifest(3, 0, data, 1, 5, writtenEntry{status: added, file: w.file(0, iceberg.EntryContentData, "a", nil)},
