@@ -247,12 +247,15 @@ type intVector[T ~int32 | ~int64] []T
 func (v intVector[T]) at(i int) datum { return datum{n: int64(v[i])} }
 
 func (v intVector[T]) clear(t *test, keep *batch.Mask) {
+	lo, span, flip := t.values.span()
 	if t.values.set != nil {
-		table, inverted := &t.values.set.intTable, t.values.inverted
-		clearRows(keep, func(i int) bool { return table.contains(int64(v[i])) != inverted })
+		for i, w := range keep.Words {
+			if w != 0 {
+				keep.Words[i] = w & (members(&t.values.set.intTable, v[i<<6:], w) ^ flip)
+			}
+		}
 		return
 	}
-	lo, span, flip := t.values.span()
 	for i, w := range keep.Words {
 		if w == 0 {
 			continue
@@ -264,6 +267,25 @@ func (v intVector[T]) clear(t *test, keep *batch.Mask) {
 		}
 		keep.Words[i] = w & (match ^ flip)
 	}
+}
+
+// members returns those of up to 64 rows whose values are in a table. All are
+// sieved before any is looked up, so that the cache misses of many overlap.
+func members[T ~int32 | ~int64](t *intTable, v []T, rows uint64) uint64 {
+	if t.sieve != nil {
+		sieved := uint64(0)
+		for m := rows; m != 0; m &= m - 1 {
+			j := bits.TrailingZeros64(m)
+			sieved |= bit(t.mayContain(hashInt(int64(v[j])))) << j
+		}
+		rows = sieved
+	}
+	found := uint64(0)
+	for m := rows; m != 0; m &= m - 1 {
+		j := bits.TrailingZeros64(m)
+		found |= bit(t.lookup(int64(v[j]))) << j
+	}
+	return found
 }
 
 // bit is 1 for true; the compiler makes it a flag, not a jump.
@@ -315,7 +337,7 @@ func (v floatVector[T]) clear(t *test, keep *batch.Mask) {
 		if t.values.set != nil {
 			for m := w; m != 0; m &= m - 1 {
 				j := bits.TrailingZeros64(m)
-				match |= bit(t.values.set.intTable.contains(floatKey(float64(block[j]))) != t.values.inverted) << j
+				match |= bit(t.values.set.intTable.contains(floatKey(float64(block[j])))) << j
 				nan |= bit(block[j] != block[j]) << j
 			}
 		} else {
@@ -323,8 +345,8 @@ func (v floatVector[T]) clear(t *test, keep *batch.Mask) {
 				match |= bit(uint64(floatKey(float64(x))-lo) <= span) << (j & 63)
 				nan |= bit(x != x) << (j & 63)
 			}
-			match ^= flip
 		}
+		match ^= flip
 		keep.Words[i] = w & (match&^nan | nan&ifNaN)
 	}
 }

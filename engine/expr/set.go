@@ -171,17 +171,21 @@ func hashInt(v int64) uint64 {
 func sieveBits(h uint64) uint64 { return 1<<(h&63) | 1<<(h>>6&63) }
 
 func (t *intTable) contains(v int64) bool {
-	h := hashInt(v)
-	if t.sieve != nil {
-		if b := sieveBits(h); t.sieve[h>>t.sieveShift]&b != b {
-			return false
-		}
-	}
+	return (t.sieve == nil || t.mayContain(hashInt(v))) && t.lookup(v)
+}
+
+// mayContain asks the sieve.
+func (t *intTable) mayContain(hash uint64) bool {
+	b := sieveBits(hash)
+	return t.sieve[hash>>t.sieveShift]&b == b
+}
+
+func (t *intTable) lookup(v int64) bool {
 	if v == 0 {
 		return t.hasZero
 	}
 	mask := len(t.slots) - 1
-	for i := int(h >> t.shift); ; i = (i + 1) & mask {
+	for i := int(hashInt(v) >> t.shift); ; i = (i + 1) & mask {
 		switch t.slots[i] {
 		case v:
 			return true
