@@ -16,6 +16,7 @@ import (
 
 	"github.com/apache/iceberg-go"
 
+	"github.com/icebergexec/icebergexec/engine/expr"
 	"github.com/icebergexec/icebergexec/engine/fileio"
 	"github.com/icebergexec/icebergexec/engine/mem"
 	"github.com/icebergexec/icebergexec/engine/meta"
@@ -29,8 +30,9 @@ type planShape struct {
 	version       int // of the manifests; 0 is 2
 	// delete makes delete file i.
 	delete   func(b *shapeBuilder, i int) *iceberg.DataFileBuilder
-	perEntry int // manifest entries
-	columns  int // with metrics
+	perEntry int  // manifest entries
+	columns  int  // with metrics
+	filtered bool // to one data file, by the first column
 }
 
 type shapeBuilder struct {
@@ -172,6 +174,7 @@ var benchShapes = []planShape{
 	{name: "1M data 100k referenced position deletes", data: 1_000_000, deletes: 100_000, version: 3, delete: referencedPositions, perEntry: 10_000, columns: 20},
 	{name: "10k data 10k equality deletes in 100 ranges", data: 10_000, deletes: 10_000, delete: rangeKeys, perEntry: 5_000, columns: 20},
 	{name: "100k data", data: 100_000, perEntry: 10_000, columns: 20},
+	{name: "100k data filtered", data: 100_000, perEntry: 10_000, columns: 20, filtered: true},
 }
 
 // table writes the shape's table, or finds one that is kept.
@@ -214,12 +217,21 @@ func BenchmarkPlan(b *testing.B) {
 		b.Run(shape.name, func(b *testing.B) {
 			shape.data, shape.deletes = shape.data / *scale, shape.deletes / *scale
 			table := shape.table(b)
+			req := Request{Table: table, Snapshot: table.CurrentSnapshot(), Workers: runtime.GOMAXPROCS(0)}
+			want := shape.data
+			if shape.filtered {
+				var err error
+				if req.Filter, err = expr.Compare(expr.OpEq, "c1", iceberg.Int64Literal(500)).Bind(table.CurrentSchema(), true); err != nil {
+					b.Fatal(err)
+				}
+				want = 1
+			}
 			b.ReportAllocs()
 			cpu := cpuTime()
 			for b.Loop() {
 				pool := mem.NewPool("bench", mem.Unlimited)
 				start := time.Now()
-				tasks, err := Plan(context.Background(), fileio.NewLocal(), pool, Request{Table: table, Snapshot: table.CurrentSnapshot(), Workers: runtime.GOMAXPROCS(0)})
+				tasks, err := Plan(context.Background(), fileio.NewLocal(), pool, req)
 				if err != nil {
 					b.Fatal(err)
 				}
@@ -240,7 +252,7 @@ func BenchmarkPlan(b *testing.B) {
 				b.ReportMetric(float64(pool.Peak())/1e6, "MB/reserved")
 				b.ReportMetric(float64(attached)/float64(n), "deletes/task")
 				_ = tasks.Close()
-				if n != shape.data {
+				if n != want {
 					b.Fatal(n)
 				}
 			}
