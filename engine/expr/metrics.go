@@ -109,12 +109,13 @@ type found struct {
 // anything is what is found in a column of which nothing is known.
 func anything(c *column) found { return found{nulls: true, nans: c.kind == kindFloat, values: true} }
 
-// judge applies a test to what may be found.
+// judge applies a test to what may be found. Metrics and partitions do not tell
+// whether a column of nulls is in the file at all, so both outcomes count.
 func (t *test) judge(f found) verdict {
 	return verdict{
-		may: f.nulls && t.null || f.nans && t.nan ||
+		may: f.nulls && (t.null || t.absent) || f.nans && t.nan ||
 			f.values && t.values.mayMatch(f.in, f.exact),
-		must: (!f.nulls || t.null) && (!f.nans || t.nan) &&
+		must: (!f.nulls || t.null && t.absent) && (!f.nans || t.nan) &&
 			(!f.values || t.values.mustMatch(f.in, f.exact)),
 	}
 }

@@ -189,7 +189,7 @@ func (p *PartitionFilter) judgeSummary(t *test, field int, s FieldSummary) verdi
 			return verdict{may: true}
 		}
 		v := p.judgeBuckets(t, field, iceberg.Int32Literal(lo.n), iceberg.Int32Literal(hi.n))
-		v.may = v.may || s.ContainsNull && t.null
+		v.may = v.may || s.ContainsNull && (t.null || t.absent)
 		return v
 	}
 	return t.judge(found{nulls: s.ContainsNull, nans: nans, values: true, in: f.sourcesBetween(s.Lower, s.Upper)})
