@@ -13,7 +13,7 @@ import (
 // spread over their slots, so that each is written where it stays, or moved
 // once when nulls are around it.
 type leafBuilder struct {
-	leaf   *leaf
+	typ    arrow.DataType
 	layout layout
 	alloc  memory.Allocator
 
@@ -33,7 +33,7 @@ type leafBuilder struct {
 }
 
 func newLeafBuilder(l *leaf, f *File, charged *mem.Reservation) leafBuilder {
-	return leafBuilder{leaf: l, layout: l.layout(), alloc: f.opts.Alloc, bools: scratch{alloc: f.opts.Alloc, charged: charged}}
+	return leafBuilder{typ: l.typ, layout: l.layout(), alloc: f.opts.Alloc, bools: scratch{alloc: f.opts.Alloc, charged: charged}}
 }
 
 // expect prepares for the values of a column chunk.
@@ -222,7 +222,7 @@ func (b *leafBuilder) spreadOffsets(valid []byte, n, count int) {
 // finish returns the array of the filled slots.
 func (b *leafBuilder) finish() arrow.Array {
 	defer b.abort()
-	if b.leaf.typ.ID() == arrow.NULL {
+	if b.typ.ID() == arrow.NULL {
 		return array.NewNull(b.slots)
 	}
 	if b.valid != nil {
@@ -245,7 +245,7 @@ func (b *leafBuilder) finish() arrow.Array {
 		b.trimData()
 		buffers = append(buffers, b.data)
 	}
-	data := array.NewData(b.leaf.typ, b.slots, buffers, nil, b.nulls, 0)
+	data := array.NewData(b.typ, b.slots, buffers, nil, b.nulls, 0)
 	defer data.Release()
 	return array.MakeFromData(data)
 }

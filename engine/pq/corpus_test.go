@@ -128,6 +128,8 @@ type selection struct {
 	// readSize and readAhead are the options.
 	readSize  int
 	readAhead bool
+	// dictionary asks for dictionary-encoded strings.
+	dictionary bool
 }
 
 // readAll reads a file as selected and returns the positions and values that
@@ -198,6 +200,12 @@ func checkArray(a arrow.Array) error {
 		return fmt.Errorf("%d nulls, %d claimed", nulls, a.NullN())
 	}
 	switch a := a.(type) {
+	case *array.Dictionary:
+		values := render(a.Dictionary())
+		slices.Sort(values)
+		if n := len(values); len(slices.Compact(values)) != n {
+			return fmt.Errorf("a dictionary of %d values has some twice", n)
+		}
 	case *array.Struct:
 		for i := range a.NumField() {
 			if a.Field(i).Len() != a.Len() {
@@ -252,6 +260,10 @@ func TestCorpus(t *testing.T) {
 				}
 				selections[fmt.Sprintf("random %v", odds)] = selection{batchRows: 1 + rng.IntN(200), keep: func(p int64) bool { return bits[p] }, ranges: randomRanges(rng, n)}
 			}
+			for _, s := range []selection{{batchRows: 40}, {batchRows: 7, keep: func(p int64) bool { return p%5 < 3 }}, {batchRows: 1000, ranges: randomRanges(rng, n)}} {
+				s.dictionary = true
+				selections[fmt.Sprintf("dictionary, batch of %d", s.batchRows)] = s
+			}
 			selections["ranges"] = selection{batchRows: 16, ranges: randomRanges(rng, n)}
 			selections["last rows"] = selection{batchRows: 16, ranges: []batch.Range{{Start: int64(n - n/10), End: int64(n)}}}
 			for name, s := range selections {
@@ -275,7 +287,11 @@ func checkSelection(t *testing.T, c corpusCase, want expectation, s selection) {
 	alloc := memory.NewCheckedAllocator(memory.NewGoAllocator())
 	defer alloc.AssertSize(t, 0)
 	pool := mem.NewPool("test", 64<<20)
-	f, _ := openCase(t, c.File, Options{Alloc: alloc, Pool: pool, BatchRows: s.batchRows, ReadSize: max(s.readSize, 100), ReadAhead: s.readAhead})
+	opts := Options{Alloc: alloc, Pool: pool, BatchRows: s.batchRows, ReadSize: max(s.readSize, 100), ReadAhead: s.readAhead, DictionaryFields: map[int]bool{}}
+	for id := range 100 {
+		opts.DictionaryFields[id] = s.dictionary
+	}
+	f, _ := openCase(t, c.File, opts)
 	if !f.Schema().Equal(want.schema) {
 		t.Errorf("schema\n%s\nwant\n%s", f.Schema(), want.schema)
 	}

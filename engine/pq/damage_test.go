@@ -129,7 +129,11 @@ func readDamaged(t *testing.T, what string, content []byte) {
 		return true
 	}
 	ctx := context.Background()
-	f, err := Open(ctx, &memoryFile{content: content}, "damaged.parquet", Options{Alloc: alloc, Pool: pool, BatchRows: 50, ReadSize: 1000})
+	dictionary := map[int]bool{}
+	for id := range 100 {
+		dictionary[id] = len(what)%2 == 0
+	}
+	f, err := Open(ctx, &memoryFile{content: content}, "damaged.parquet", Options{Alloc: alloc, Pool: pool, BatchRows: 50, ReadSize: 1000, DictionaryFields: dictionary})
 	if check(err) {
 		return
 	}

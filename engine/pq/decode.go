@@ -19,21 +19,24 @@ type bytesDecoder interface {
 	decode(out *bytesOut, spans []span) error
 }
 
-// fixedSteps is a fixedDecoder of an encoding that is decoded a span at a time.
+// A stepDecoder yields values of a fixed width a few at a time.
+type stepDecoder interface {
+	next(dst []byte, n int) error
+	skip(n int) error
+}
+
+// fixedSteps makes a fixedDecoder of a stepDecoder.
 type fixedSteps struct {
+	stepDecoder
 	width int
-	steps interface {
-		next(dst []byte, n int) error
-		skip(n int) error
-	}
 }
 
 func (f *fixedSteps) decode(dst []byte, spans []span) error {
 	for _, s := range spans {
-		if err := f.steps.skip(s.skip); err != nil {
+		if err := f.skip(s.skip); err != nil {
 			return err
 		}
-		if err := f.steps.next(dst, s.take); err != nil {
+		if err := f.next(dst, s.take); err != nil {
 			return err
 		}
 		dst = dst[s.take*f.width:]
@@ -59,6 +62,7 @@ type decoders struct {
 	prefixes   deltaBytes
 	decimals   decimalBytes
 	sized      fixedBytes
+	memo       memoIndices
 
 	dictionary dictionary
 
@@ -107,11 +111,8 @@ func (d *decoders) start(l *leaf, enc encoding, values []byte, n int) (fixedDeco
 }
 
 // stepwise is the decoder of an encoding that is decoded a span at a time.
-func (d *decoders) stepwise(steps interface {
-	next(dst []byte, n int) error
-	skip(n int) error
-}) fixedDecoder {
-	d.steps = fixedSteps{width: d.layout.width, steps: steps}
+func (d *decoders) stepwise(steps stepDecoder) fixedDecoder {
+	d.steps = fixedSteps{width: d.layout.width, stepDecoder: steps}
 	return &d.steps
 }
 
@@ -160,6 +161,7 @@ func (d *decoders) free() {
 	d.prefixes.free()
 	d.decimals.out.free()
 	d.sized.out.free()
+	d.memo.out.free()
 }
 
 // withSlack returns values with slack readable bytes behind them.

@@ -37,6 +37,10 @@ type Options struct {
 	// ReadAhead reads the next piece of each column while one is decoded: of
 	// use where reading takes long, at the cost of twice the memory.
 	ReadAhead bool
+	// DictionaryFields are the field ids of the top-level string and binary
+	// columns that readers return dictionary-encoded, with 32-bit indices and
+	// distinct values; a batch's dictionary may have values without a row.
+	DictionaryFields map[int]bool
 }
 
 func (o Options) withDefaults() Options {

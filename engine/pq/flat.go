@@ -15,6 +15,7 @@ import (
 type flatColumn struct {
 	leafReader
 	builder leafBuilder
+	encoder *dictionaryEncoder // nil: strings come out as they are
 	spans   []span
 
 	row int64 // the next row to read or pass over, counted in the row group
@@ -29,6 +30,12 @@ func newFlatColumn(f *File, r *reader, l *leaf) *flatColumn {
 	return c
 }
 
+// encode makes the column, which has strings, come out dictionary-encoded.
+func (c *flatColumn) encode(f *File, r *reader) {
+	c.encoder = newDictionaryEncoder(c.leaf, f, r.charged)
+	c.builder.typ, c.builder.layout = arrow.PrimitiveTypes.Int32, layout{width: indexWidth}
+}
+
 func (c *flatColumn) read(ctx context.Context, w *window) (arrow.Array, error) {
 	if err := c.builder.begin(w.kept); err != nil {
 		c.builder.abort()
@@ -40,7 +47,11 @@ func (c *flatColumn) read(ctx context.Context, w *window) (arrow.Array, error) {
 			return nil, err
 		}
 	}
-	return c.builder.finish(), nil
+	a := c.builder.finish()
+	if c.encoder != nil {
+		return c.encoder.finish(&c.decoders.dictionary, a)
+	}
+	return a, nil
 }
 
 func (c *flatColumn) readRows(ctx context.Context, w *window) error {
@@ -132,7 +143,12 @@ func (c *flatColumn) loadPage(ctx context.Context) error {
 			return err
 		}
 	}
-	return c.startValues(body, rows)
+	if err := c.startValues(body, rows); err != nil || c.encoder == nil {
+		return err
+	}
+	c.fixed, err = c.encoder.indicesOf(&c.decoders, c.rowGroup, c.bytes)
+	c.bytes = nil
+	return err
 }
 
 // loadValidity decodes definition levels, which are zero for null and one for
@@ -159,6 +175,9 @@ func (c *flatColumn) loadValidity(def []byte, rows int) error {
 func (c *flatColumn) leaves() []*leafReader { return []*leafReader{&c.leafReader} }
 
 func (c *flatColumn) close() {
+	if c.encoder != nil {
+		c.encoder.free()
+	}
 	c.builder.free()
 	c.validity.free()
 	c.leafReader.free()

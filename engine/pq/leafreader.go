@@ -43,7 +43,7 @@ func newLeafReader(f *File, r *reader, l *leaf) leafReader {
 	c.decoders.layout = l.layout()
 	c.decoders.dictionary.memory, c.decoders.dictionary.views = own(), own()
 	c.decoders.prefixes.last = own()
-	c.decoders.decimals.out.scratch, c.decoders.sized.out.scratch = own(), own()
+	c.decoders.decimals.out.scratch, c.decoders.sized.out.scratch, c.decoders.memo.out.scratch = own(), own(), own()
 	return c
 }
 

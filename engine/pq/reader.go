@@ -60,15 +60,26 @@ func (f *File) NewReader(ctx context.Context, columns []batch.Column, ranges []b
 			r.charged.Free()
 			return nil, errs.Wrap(err, "read", f.path)
 		}
-		if n.kind == leafNode && n.leaf.flat() {
-			r.columns = append(r.columns, newFlatColumn(f, r, n.leaf))
-		} else {
-			r.columns = append(r.columns, newNestedColumn(f, r, n))
-		}
 		fields[i] = n.field
+		if n.kind != leafNode || !n.leaf.flat() {
+			r.columns = append(r.columns, newNestedColumn(f, r, n))
+			continue
+		}
+		flat := newFlatColumn(f, r, n.leaf)
+		if f.dictionaryEncoded(n.leaf) {
+			flat.encode(f, r)
+			fields[i].Type = flat.encoder.typ
+		}
+		r.columns = append(r.columns, flat)
 	}
 	r.schema = arrow.NewSchema(fields, nil)
 	return r, nil
+}
+
+// dictionaryEncoded reports whether a flat leaf is to come out
+// dictionary-encoded.
+func (f *File) dictionaryEncoded(l *leaf) bool {
+	return l.hasFieldID && f.opts.DictionaryFields[int(l.fieldID)] && (l.typ.ID() == arrow.STRING || l.typ.ID() == arrow.BINARY)
 }
 
 // selectColumn finds a column and prunes it to its selected leaves.
