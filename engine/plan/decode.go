@@ -36,14 +36,8 @@ func formatVersion(r *avro.Records, assumed int) (int, error) {
 	return version, nil
 }
 
-// contentFile is the fileio.File of bytes in memory.
-type contentFile struct{ *bytes.Reader }
-
-func (contentFile) Close() error  { return nil }
-func (f contentFile) Size() int64 { return f.Reader.Size() }
-
-func (d recordDecoder) list(content []byte) ([]manifest, error) {
-	r, err := avro.OpenRecords(contentFile{bytes.NewReader(content)}, d.pool)
+func (d recordDecoder) list(f fileio.File) ([]manifest, error) {
+	r, err := avro.OpenRecords(f, d.pool)
 	if err != nil {
 		return nil, err
 	}

@@ -2,7 +2,6 @@ package plan
 
 import (
 	"bufio"
-	"bytes"
 	"errors"
 	"io"
 	"strings"
@@ -17,8 +16,8 @@ import (
 // libraryDecoder is a decoder on iceberg-go's manifest reader, to compare with.
 type libraryDecoder struct{}
 
-func (libraryDecoder) list(content []byte) ([]manifest, error) {
-	files, err := iceberg.ReadManifestList(bytes.NewReader(content))
+func (libraryDecoder) list(f fileio.File) ([]manifest, error) {
+	files, err := iceberg.ReadManifestList(io.NewSectionReader(f, 0, f.Size()))
 	if err != nil {
 		return nil, newerVersion(err)
 	}

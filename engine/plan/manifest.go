@@ -12,10 +12,6 @@ import (
 	"github.com/icebergexec/icebergexec/engine/meta"
 )
 
-// maxManifestList bounds a manifest list, which is read in one piece. A list
-// of a hundred thousand manifests stays well below.
-const maxManifestList = 256 << 20 // 256 MiB
-
 // manifest is one entry of a manifest list.
 type manifest struct {
 	path    string
@@ -94,7 +90,7 @@ func (s statistics) none() bool { return !s.all && !s.keys && len(s.ids) == 0 }
 // decoder reads manifest lists and manifests. Its errors are about the bytes;
 // the caller adds the path.
 type decoder interface {
-	list(content []byte) ([]manifest, error)
+	list(f fileio.File) ([]manifest, error)
 	// entries calls yield for every entry in order and stops at its error. The
 	// entry belongs to yield, and may be kept. Before, an unknown spec of m is
 	// set to what the manifest says.
@@ -110,11 +106,14 @@ func readManifests(ctx context.Context, fs fileio.FS, d decoder, s *meta.Snapsho
 	if s.ManifestList == "" {
 		return inlineManifests(s), nil
 	}
-	content, err := fileio.ReadAll(ctx, fs, s.ManifestList, maxManifestList)
+	f, err := fs.Open(ctx, s.ManifestList)
 	if err != nil {
 		return nil, err
 	}
-	manifests, err := d.list(content)
+	manifests, err := d.list(f)
+	if closeErr := f.Close(); err == nil {
+		err = closeErr
+	}
 	return manifests, errs.WrapAs(errs.Corrupt, err, "read manifest list", s.ManifestList)
 }
 

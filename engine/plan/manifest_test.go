@@ -154,11 +154,10 @@ func newWritten(t *testing.T, version int, specs ...iceberg.PartitionSpec) *writ
 
 // writtenEntry is an entry of a manifest to write.
 type writtenEntry struct {
-	status    iceberg.ManifestEntryStatus
-	file      *iceberg.DataFileBuilder
-	sequence  *int64
-	snapshot  int64
-	partition map[int]any
+	status   iceberg.ManifestEntryStatus
+	file     *iceberg.DataFileBuilder
+	sequence *int64
+	snapshot int64
 }
 
 func (w *written) file(spec int, content iceberg.ManifestEntryContent, path string, partition map[int]any) *iceberg.DataFileBuilder {
@@ -487,15 +486,15 @@ func TestBadManifests(t *testing.T) {
 		check(t, w, s, errs.Corrupt, "read manifest list "+s.ManifestList)
 	})
 	t.Run("unknown spec", func(t *testing.T) {
-		w, s := make(t)
+		w, _ := make(t)
 		w.manifests[0] = iceberg.NewManifestFile(2, w.manifests[0].FilePath(), 1, 9, 1).AddedFiles(1).Build()
-		s = w.list(1, 1)
+		s := w.list(1, 1)
 		check(t, w, s, errs.Corrupt, "its partition spec, id 9, is not in the table metadata")
 	})
 	t.Run("encrypted", func(t *testing.T) {
-		w, s := make(t)
+		w, _ := make(t)
 		w.manifests[0] = iceberg.NewManifestFile(2, w.manifests[0].FilePath(), 1, 0, 1).AddedFiles(1).KeyMetadata([]byte("k")).Build()
-		s = w.list(1, 1)
+		s := w.list(1, 1)
 		check(t, w, s, errs.Unsupported, "the manifest is encrypted")
 	})
 	t.Run("over the memory limit", func(t *testing.T) {

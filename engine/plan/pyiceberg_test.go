@@ -23,11 +23,11 @@ func TestDecodersAgreeOnPyiceberg(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			want, err := libraryDecoder{}.list(content)
+			want, err := libraryDecoder{}.list(fileOf(content))
 			if err != nil {
 				t.Fatal(path, err)
 			}
-			if got, err := (recordDecoder{}).list(content); err != nil || !reflect.DeepEqual(got, want) {
+			if got, err := (recordDecoder{}).list(fileOf(content)); err != nil || !reflect.DeepEqual(got, want) {
 				t.Errorf("%s: %v\n got %+v\nwant %+v", path, err, got, want)
 			}
 			continue
