@@ -74,7 +74,7 @@ func (c *cursor) skip(ops []skipOp) {
 		case skipFixed:
 			c.take(op.size)
 		case skipVarint:
-			c.long()
+			c.skipVarint()
 		case skipBytes:
 			c.bytes()
 		case skipOptional:
@@ -87,6 +87,20 @@ func (c *cursor) skip(ops []skipOp) {
 			c.skip(op.each[c.branch(len(op.each))])
 		}
 	}
+}
+
+// skipVarint passes over an integer without looking at its value.
+func (c *cursor) skipVarint() {
+	for i, b := range c.data[c.at:] {
+		if b < 0x80 {
+			c.at += i + 1
+			return
+		}
+		if i == 9 {
+			break
+		}
+	}
+	c.longSlow() // tells what is wrong
 }
 
 func (c *cursor) skipBlocks(op *skipOp) {
