@@ -45,7 +45,8 @@ func TestColumnsAreLazy(t *testing.T) {
 		{True(), 0b101, "[]", 0b101},
 		{False(), 0b101, "[]", 0b000},
 		{And(one, Compare(OpNotEq, "int", iceberg.Int32Literal(1)), isNull), 0b111, "[2]", 0b000},
-		{Or(IsNull("int"), NotNull("int"), isNull), 0b111, "[2]", 0b111},
+		{Or(IsNull("int"), NotNull("int"), isNull), 0b111, "[]", 0b111},
+		{Or(one, Compare(OpNotEq, "int", iceberg.Int32Literal(1)), isNull), 0b111, "[2]", 0b111},
 		{Or(And(one, isNull), two), 0b110, "[2]", 0b010},
 	} {
 		var asked []int
@@ -379,6 +380,34 @@ func TestResidualsAreOfOneMode(t *testing.T) {
 		}
 	}()
 	residual.MayMatch(Iceberg, Metrics{})
+}
+
+// TestText: what is written says what is meant, in every mode.
+func TestText(t *testing.T) {
+	schema := testSchema(t)
+	one := iceberg.Int64Literal(1)
+	for _, c := range []struct {
+		expr                  *Expr
+		iceberg, scan, delete string
+	}{
+		{Compare(OpNotEq, "double", one), "double != 1", "(double != 1 and double is not null or double is absent)",
+			"double != 1 and double is not null and double is not nan"},
+		{Compare(OpGt, "double", one), "double >= 1.0000000000000002", "double >= 1.0000000000000002 and double is not nan",
+			"double >= 1.0000000000000002 and double is not nan"},
+		{NotNaN("double"), "double is not nan", "(double is not null and double is not nan or double is absent)",
+			"double is not null and double is not nan"},
+		{And(NotNaN("double"), IsNull("double")), "double is null", "double is absent", "double is null"},
+		{Not(NotNull("double")), "double is null", "double is null", "double is null"},
+		{IsNaN("double"), "double is nan", "double is nan", "double is nan"},
+		{NotIn("long", one, iceberg.Int64Literal(2)), "long not in (1, 2)", "long not in (1, 2)", "long not in (1, 2) and long is not null"},
+	} {
+		b := bind(t, schema, c.expr)
+		for mode, want := range map[Mode]string{Iceberg: c.iceberg, PyIcebergScan: c.scan, PyIcebergDelete: c.delete} {
+			if got := newBoundRule(b.rule(mode), mode).String(); got != want {
+				t.Errorf("mode %s: %s, expected %s", mode, got, want)
+			}
+		}
+	}
 }
 
 func TestModeNames(t *testing.T) {

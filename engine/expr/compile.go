@@ -179,6 +179,11 @@ func newTest(t *test) *rule {
 	if t.col.kind != kindFloat {
 		t.nan = t.null
 	}
+	if t.values.none() {
+		t.values = values{kind: t.col.kind, in: interval{empty: true}}
+	} else if t.values.all() {
+		t.values = values{kind: t.col.kind}
+	}
 	switch {
 	case !t.null && !t.absent && !t.nan && (t.values.none() || t.col.kind == kindNull):
 		return ruleFalse
@@ -208,7 +213,7 @@ func combine(op Op, args []*rule) *rule {
 			flat = append(flat, a)
 		}
 	}
-	flat = mergeTests(op, flat)
+	flat = mergeTests(op, mergeFlags(op, flat))
 	if op == OpOr {
 		flat = mergeTuples(flat)
 	}
@@ -223,6 +228,52 @@ func combine(op Op, args []*rule) *rule {
 		return flat[0]
 	}
 	return &rule{op: op, args: flat}
+}
+
+// join combines what another test of the column, under an and or an or, says of
+// null, absent and NaN.
+func (t *test) join(op Op, other *test) {
+	if op == OpAnd {
+		t.null, t.absent, t.nan = t.null && other.null, t.absent && other.absent, t.nan && other.nan
+		return
+	}
+	t.null, t.absent, t.nan = t.null || other.null, t.absent || other.absent, t.nan || other.nan
+}
+
+// mergeFlags lets another test of the same column say what a test says that is
+// only about null and NaN:
+//
+//	x not in (1, 2) and x is not null
+//	x != 1 or x is null
+func mergeFlags(op Op, args []*rule) []*rule {
+	only := func(t *test) bool { return op == OpAnd && t.values.all() || op == OpOr && t.values.none() }
+	flags := map[int]*test{}
+	for _, a := range args {
+		if a.op == opTest && only(a.test) {
+			if joined := flags[a.test.col.id]; joined != nil {
+				joined.join(op, a.test)
+			} else {
+				first := *a.test
+				flags[first.col.id] = &first
+			}
+		}
+	}
+	if len(flags) == 0 {
+		return args
+	}
+	taken := map[int]bool{}
+	for i, a := range args {
+		if a.op != opTest || only(a.test) || taken[a.test.col.id] {
+			continue
+		}
+		if joined := flags[a.test.col.id]; joined != nil {
+			taken[a.test.col.id] = true
+			t := *a.test
+			t.join(op, joined)
+			args[i] = newTest(&t)
+		}
+	}
+	return slices.DeleteFunc(args, func(a *rule) bool { return a.op == opTest && only(a.test) && taken[a.test.col.id] })
 }
 
 // merger collects the tests of one column and of one kind below an and or an
@@ -264,11 +315,7 @@ func mergeTests(op Op, args []*rule) []*rule {
 			mergers[k] = m
 		}
 		m.count++
-		if op == OpAnd {
-			m.test.null, m.test.absent, m.test.nan = m.test.null && t.null, m.test.absent && t.absent, m.test.nan && t.nan
-		} else {
-			m.test.null, m.test.absent, m.test.nan = m.test.null || t.null, m.test.absent || t.absent, m.test.nan || t.nan
-		}
+		m.test.join(op, t)
 		if k.ranges {
 			m.test.values.in = m.test.values.in.intersect(t.col.kind, t.values.in)
 		} else if m.count > 1 || t.values.set == nil {

@@ -93,7 +93,7 @@ func TestWireForm(t *testing.T) {
 		{`[{"op":"eq","ref":"int","type":"int","value":1},{"op":"not","args":[0]}]`, `int != 1`},
 		{`[{"op":"eq","ref":"int","type":"int","value":1},{"op":"is-null","ref":"string"},{"op":"or","args":[1,0]}]`, `string is null or int = 1`},
 		{`[{"op":"gt","ref":"int","type":"int","value":1},{"op":"lt","ref":"int","type":"int","value":5},{"op":"and","args":[0,1]}]`, `2 <= int <= 4`},
-		{`[{"op":"eq","ref":"int","type":"int","value":1},{"op":"is-null","ref":"int"},{"op":"or","args":[0,1]}]`, `(int in (1) or int is null)`},
+		{`[{"op":"eq","ref":"int","type":"int","value":1},{"op":"is-null","ref":"int"},{"op":"or","args":[0,1]}]`, `(int = 1 or int is null)`},
 	} {
 		e, err := Parse([]byte(c.wire))
 		if err != nil {

@@ -50,36 +50,39 @@ func (r *rule) write(w *strings.Builder) {
 	}
 }
 
+// write says which values match, and of null and NaN what that does not imply:
+// "x != 1" reads as if null and NaN matched, "x >= 1" as if NaN did.
 func (t *test) write(w *strings.Builder) {
 	name, v := t.col.name, t.values
-	natural := v.inverted // whether null matches in the usual meaning of what is written
+	float := t.col.kind == kindFloat
+	impliesNull := v.inverted && !v.none() && !v.all()
+	impliesNaN := float && !v.none() && (v.inverted || v.all() || v.set == nil && v.in.hasLo && !v.in.hasHi)
 	var parts []string
 	switch {
 	case v.none():
-		natural = false
-	case v.all():
-		natural = false
-		if !t.null {
-			parts = append(parts, name+" is not null")
-		} else {
-			parts = append(parts, "true")
-		}
+	case v.all() && t.null && !t.nan:
+		parts, impliesNull, impliesNaN = append(parts, name+" is not nan"), true, false
 	default:
-		parts = append(parts, v.text(name, t.col.typ))
+		s := name + " is not null"
+		if !v.all() {
+			s = v.text(name, t.col.typ)
+		}
+		if impliesNull && !t.null {
+			s += " and " + name + " is not null"
+		}
+		if impliesNaN && !t.nan {
+			s += " and " + name + " is not nan"
+		}
+		parts = append(parts, s)
 	}
-	if t.null && !natural && !v.all() {
+	if t.null && !impliesNull {
 		parts = append(parts, name+" is null")
 	}
-	if !t.null && natural {
-		parts[0] += " and " + name + " is not null"
+	if float && t.nan && !impliesNaN {
+		parts = append(parts, name+" is nan")
 	}
-	if t.col.kind == kindFloat {
-		switch {
-		case t.nan && v.none():
-			parts = append(parts, name+" is nan")
-		case !t.nan && (v.all() || v.inverted || v.in.hasLo && !v.in.hasHi):
-			parts[0] += " and " + name + " is not nan"
-		}
+	if t.absent && !t.null {
+		parts = append(parts, name+" is absent")
 	}
 	if len(parts) > 1 {
 		w.WriteByte('(')
