@@ -9,8 +9,8 @@ import (
 // A column chunk starts out with a dictionary and goes on without when that
 // does not pay:
 //
-//	trial ── first page ends ──> dictionary ── dictionary full ──> plain
-//	  └── nearly every value is new: the page is written plain ──────^
+//	trial ── a page ends ──> dictionary ── dictionary full ──> plain
+//	  └── nearly every value is new: the page is written plain ──^
 type dictionaryState int8
 
 const (
@@ -24,26 +24,41 @@ const (
 type dictionaryPages struct {
 	state   dictionaryState
 	indices []uint32
-	limit   int // the dictionary's bytes
+	seen    int  // values since the chunk's start, while on trial
+	limit   int  // the dictionary's bytes
 	written bool // pages refer to the dictionary
 }
 
-// pays decides after the first page. Of the values of a page, entries are
-// distinct and take dictBytes in a dictionary; plain is what they all take
-// without one. The last page of a chunk is the only one: its sizes decide.
-func (d *dictionaryPages) pays(entries, dictBytes, plain int, last bool) bool {
-	n := len(d.indices)
-	if last {
-		return dictBytes+n*int(widthOf(entries-1))/8 < plain
-	}
-	repeats := n - entries
-	if repeats == 0 {
+// fewValues are too few to tell from them that values do not repeat.
+const fewValues = 1000
+
+// decide ends a page on trial and says whether it refers to the dictionary. Of
+// the values so far, entries are distinct and take dictBytes in a dictionary;
+// plain is what the page's values take without one. The last page of a chunk
+// is often the only one: its sizes decide.
+func (d *dictionaryPages) decide(entries, dictBytes, plain int, last bool) bool {
+	d.seen += len(d.indices)
+	repeats := d.seen - entries
+	switch {
+	case last:
+		d.state = dictPlain
+		if dictBytes+len(d.indices)*int(widthOf(entries-1))/8 < plain {
+			d.state = dictUsed
+		}
+	case repeats == 0 && d.seen < fewValues && dictBytes <= d.limit:
 		return false
+	case repeats > 0 && population(d.seen, repeats)*float64(dictBytes) <= float64(d.limit)*float64(entries):
+		d.state = dictUsed // all that will come fit
+	default:
+		d.state = dictPlain
 	}
-	// Values drawn from N with equal chance repeat n*n/2N times in n draws, as
-	// long as n is small against N. A dictionary of N entries must fit.
-	population := float64(n) * float64(n) / float64(2*repeats)
-	return population*float64(dictBytes) <= float64(d.limit)*float64(entries)
+	return d.state == dictUsed
+}
+
+// population estimates from how many different values a sample was drawn: of
+// N, as long as n is small against N, n draws repeat n*n/2N times.
+func population(n, repeats int) float64 {
+	return float64(n) * float64(n) / float64(2*repeats)
 }
 
 // appendIndices encodes the open page's indices.
@@ -54,6 +69,11 @@ func (d *dictionaryPages) appendIndices(dst []byte, entries int) []byte {
 	d.indices = d.indices[:0]
 	d.written = true
 	return dst
+}
+
+// reset starts a column chunk.
+func (d *dictionaryPages) reset() {
+	d.state, d.indices, d.seen, d.written = dictTrial, d.indices[:0], 0, false
 }
 
 // wordTable numbers distinct words in the order in which they come.
@@ -104,8 +124,6 @@ func (w *wordTable[T]) reset() {
 	w.entries = w.entries[:0]
 	clear(w.slots)
 }
-
-func (w *wordTable[T]) held(width int) int { return cap(w.entries)*width + 4*len(w.slots) }
 
 // bytesTable numbers distinct values of bytes in the order in which they come.
 type bytesTable struct {

@@ -95,7 +95,7 @@ func gatherDecimals[T uint32 | uint64](scratch []T, l *leaf, d decimals, p picke
 		if short {
 			value = int64(int32(low))
 		}
-		wrong |= uint64(value)^low | uint64(value>>63)^high
+		wrong |= uint64(value) ^ low | uint64(value>>63) ^ high
 		scratch[i] = T(low)
 	})
 	if wrong != 0 {

@@ -13,33 +13,41 @@ import (
 // bounds are the least and the greatest of some values that are neither null
 // nor NaN, each as a leaf stores it: in the encoding PLAIN, without a length.
 type bounds struct {
-	min, max []byte // nil: no bound is known
+	min, max []byte // nil: there is no value, or the bound is lost
 	// cutMin and cutMax say that a bound lies beyond the values: it was
 	// truncated.
 	cutMin, cutMax bool
+	// lostMin and lostMax say that there are values and no bound of them.
+	lostMin, lostMax bool
 }
 
 // maxBound is the longest value that bounds hold whole: what bounds take stays
 // small whatever the values are.
 const maxBound = 4 << 10 // 4 KiB
 
-// wholeBounds are the bounds of values of which the least and the greatest are
+// boundsOf are the bounds of values of which the least and the greatest are
 // given. They copy what they keep.
-func wholeBounds(l *leaf, min, max []byte) bounds {
-	b := bounds{min: bytes.Clone(min), max: bytes.Clone(max)}
+func boundsOf(l *leaf, min, max []byte) bounds {
+	b := bounds{min: append([]byte{}, min...), max: append([]byte{}, max...)}
 	return b.truncate(l, maxBound)
 }
 
-// merge widens the bounds to those of more values. Either side may be
-// without: then the other's hold.
+// merge widens the bounds to those of more values.
 func (b *bounds) merge(l *leaf, more bounds) {
-	if more.min != nil && (b.min == nil || l.compare(more.min, b.min) < 0) {
+	if b.lostMin || more.lostMin {
+		b.min, b.lostMin = nil, true
+	} else if more.min != nil && (b.min == nil || l.compare(more.min, b.min) < 0) {
 		b.min, b.cutMin = more.min, more.cutMin
 	}
-	if more.max != nil && (b.max == nil || l.compare(more.max, b.max) > 0) {
+	if b.lostMax || more.lostMax {
+		b.max, b.lostMax = nil, true
+	} else if more.max != nil && (b.max == nil || l.compare(more.max, b.max) > 0) {
 		b.max, b.cutMax = more.max, more.cutMax
 	}
 }
+
+// known reports whether there are values and both bounds of them.
+func (b *bounds) known() bool { return b.min != nil && b.max != nil }
 
 // truncate cuts bounds of strings to so many bytes. A greatest value that
 // cannot be rounded up is lost.
@@ -57,7 +65,7 @@ func (b bounds) truncate(l *leaf, length int) bounds {
 		} else {
 			b.max = roundUpBytes(cut)
 		}
-		b.cutMax = true
+		b.cutMax, b.lostMax = true, b.max == nil
 	}
 	return b
 }

@@ -111,3 +111,64 @@ func primitiveIDs(schema *iceberg.Schema) []int {
 	visit(schema.Fields())
 	return ids
 }
+
+// leafMetrics sum up a leaf over the row groups of a file.
+type leafMetrics struct {
+	size, slots, nulls, nans int64
+	bounds                   bounds
+}
+
+func (g *leafMetrics) add(c *columnWriter, done *finishedChunk) {
+	g.size += done.compressed
+	g.slots += c.chunk.slots
+	g.nulls += c.chunk.slots - c.chunk.values
+	g.nans += c.encoder.nans()
+	g.bounds.merge(c.leaf, c.chunk.bounds)
+}
+
+// written describes the finished file. A leaf below a list or map has counts
+// and no bounds, which would be those of no row.
+func (w *Writer) written() *Written {
+	d := &Written{
+		Records: w.Rows(), Size: w.file.offset,
+		ColumnSizes: map[int]int64{}, ValueCounts: map[int]int64{}, NullCounts: map[int]int64{}, NaNCounts: map[int]int64{},
+		LowerBounds: map[int][]byte{}, UpperBounds: map[int][]byte{},
+	}
+	for _, g := range w.file.groups {
+		d.SplitOffsets = append(d.SplitOffsets, g.offset)
+	}
+	for i, l := range w.tree.leaves {
+		g, id := &w.gathered[i], int(l.fieldID)
+		d.ColumnSizes[id] = g.size
+		mode := w.options.Metrics.Mode(id)
+		if mode.Kind == MetricsNone {
+			continue
+		}
+		d.ValueCounts[id] = g.slots
+		d.NullCounts[id] = g.nulls
+		if l.physical == physFloat || l.physical == physDouble {
+			d.NaNCounts[id] = g.nans
+		}
+		if mode.Kind == MetricsCounts || l.maxRep > 0 {
+			continue
+		}
+		lower, upper := g.bounds.min, g.bounds.max
+		if mode.Kind == MetricsTruncate {
+			lower, upper = l.truncateBounds(g.bounds, mode.length())
+		}
+		if lower != nil {
+			d.LowerBounds[id] = l.icebergBound(lower)
+		}
+		if upper != nil {
+			d.UpperBounds[id] = l.icebergBound(upper)
+		}
+	}
+	return d
+}
+
+func (m MetricsMode) length() int {
+	if m.Length > 0 {
+		return m.Length
+	}
+	return defaultBoundLength
+}

@@ -7,10 +7,12 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/apache/arrow-go/v18/parquet/compress"
 	"github.com/apache/iceberg-go"
 
 	"github.com/icebergexec/icebergexec/engine/errs"
+	"github.com/icebergexec/icebergexec/engine/mem"
 )
 
 // Compression is a codec with its level.
@@ -103,6 +105,12 @@ func ParseWriterOptions(properties map[string]string, schema *iceberg.Schema) (W
 }
 
 func (o WriterOptions) withDefaults() WriterOptions {
+	if o.Alloc == nil {
+		o.Alloc = memory.DefaultAllocator
+	}
+	if o.Pool == nil {
+		o.Pool = mem.NewPool("parquet", mem.Unlimited)
+	}
 	setDefault(&o.RowGroupBytes, defaultRowGroupBytes)
 	setDefault(&o.RowGroupRows, defaultRowGroupRows)
 	setDefault(&o.PageBytes, defaultPageBytes)

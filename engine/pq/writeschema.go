@@ -171,7 +171,7 @@ func decimalWidth(precision int) int {
 }
 
 // write encodes a schema element.
-func (e *schemaElement) write(t *thriftWriter, isRoot bool) {
+func (e *schemaElement) write(t *thriftEncoder, isRoot bool) {
 	t.element(func() {
 		if e.physical != noPhysical {
 			t.int32(1, int32(e.physical))
@@ -202,7 +202,7 @@ func (e *schemaElement) write(t *thriftWriter, isRoot bool) {
 	})
 }
 
-func (l *logicalType) write(t *thriftWriter) {
+func (l *logicalType) write(t *thriftEncoder) {
 	t.structure(int16(l.kind), func() {
 		switch l.kind {
 		case logicalDecimal:
@@ -213,6 +213,27 @@ func (l *logicalType) write(t *thriftWriter) {
 			t.structure(2, func() { t.empty(int16(l.unit)) })
 		}
 	})
+}
+
+// leafPaths are the names on the way to each leaf.
+func leafPaths(elements []schemaElement) [][]string {
+	var paths [][]string
+	next := 1
+	var visit func(n int32, above []string)
+	visit = func(n int32, above []string) {
+		for range n {
+			e := &elements[next]
+			next++
+			path := append(above[:len(above):len(above)], e.name)
+			if e.physical != noPhysical {
+				paths = append(paths, path)
+			} else {
+				visit(e.numChildren, path)
+			}
+		}
+	}
+	visit(elements[0].numChildren, nil)
+	return paths
 }
 
 // step leads from an array to one of its parts on the way to a leaf.
