@@ -1,6 +1,7 @@
 package project
 
 import (
+	"bytes"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
@@ -27,6 +28,13 @@ type constantNode struct {
 func newConstant(value any, t iceberg.Type, out arrow.DataType, name string) (node, error) {
 	if value == nil || out.ID() == arrow.NULL {
 		return &constantNode{out: out}, nil
+	}
+	if raw, ok := value.(json.RawMessage); ok { // the default of a list or map
+		d := json.NewDecoder(bytes.NewReader(raw))
+		d.UseNumber()
+		if err := d.Decode(&value); err != nil {
+			return nil, errs.New(errs.Corrupt, "column %s: its default is not JSON: %v", name, err)
+		}
 	}
 	// One row that lives as long as the projection, on the Go heap.
 	b := array.NewBuilder(memory.DefaultAllocator, out)
@@ -122,23 +130,23 @@ func appendScalar(b array.Builder, t iceberg.Type, value any) error {
 		}
 		return nil
 	case iceberg.BinaryType, iceberg.FixedType:
-		bytes, ok := value.([]byte)
+		content, ok := value.([]byte)
 		if isText {
 			var err error
-			if bytes, err = hex.DecodeString(text); err != nil {
+			if content, err = hex.DecodeString(text); err != nil {
 				return err
 			}
 		} else if !ok {
 			return fmt.Errorf("not bytes")
 		}
 		if f, ok := t.(iceberg.FixedType); ok {
-			if len(bytes) != f.Len() {
-				return fmt.Errorf("it has %d bytes", len(bytes))
+			if len(content) != f.Len() {
+				return fmt.Errorf("it has %d bytes", len(content))
 			}
-			b.(*array.FixedSizeBinaryBuilder).Append(bytes)
+			b.(*array.FixedSizeBinaryBuilder).Append(content)
 			return nil
 		}
-		b.(*array.BinaryBuilder).Append(bytes) // also of large binary
+		b.(*array.BinaryBuilder).Append(content) // also of large binary
 		return nil
 	}
 	if isText {

@@ -1,6 +1,7 @@
 package project
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -245,13 +246,13 @@ func TestEvolution(t *testing.T) {
 			withDefault(optional(10, "i", types.Int32), 7.0), withDefault(required(11, "s", types.String), "d"),
 			withDefault(optional(12, "d", types.Date), "2024-02-29"), withDefault(optional(13, "dec", decimalOf(9, 2)), "12.34"),
 			withDefault(optional(14, "l", listOf(15, types.Int32)), []any{1.0, nil}), withDefault(optional(25, "ls", listOf(26, types.String)), []any{"a", nil, "bcd"}),
-			withDefault(optional(27, "e", listOf(28, types.Bool)), []any{}), withDefault(optional(29, "bs", listOf(30, types.Bool)), []any{true, false, nil}),
+			withDefault(optional(27, "e", listOf(28, types.Bool)), []any{}), withDefault(optional(31, "raw", listOf(32, types.Int64)), json.RawMessage(`[9007199254740993]`)), withDefault(optional(29, "bs", listOf(30, types.Bool)), []any{true, false, nil}),
 			withDefault(optional(16, "t", structOf(withDefault(optional(17, "u", types.Int32), 5.0), optional(18, "v", types.String))), map[string]any{}),
 			withDefault(optional(19, "b", types.Bool), true), withDefault(optional(20, "bin", types.Binary), "00ff"),
 			withDefault(optional(21, "ts", types.TimestampTz), "2024-02-29T01:02:03.000004+00:00"),
 			withDefault(optional(22, "m", mapOf(23, types.String, 24, types.Int64)), map[string]any{"keys": []any{"a"}, "values": []any{1.0}}),
 		},
-		expect: []string{`[7,7]`, `["d","d"]`, `[19782,19782]`, `[12.34,12.34]`, `[[1,null],[1,null]]`, `[["a",null,"bcd"],["a",null,"bcd"]]`, `[[],[]]`, `[[true,false,null],[true,false,null]]`,
+		expect: []string{`[7,7]`, `["d","d"]`, `[19782,19782]`, `[12.34,12.34]`, `[[1,null],[1,null]]`, `[["a",null,"bcd"],["a",null,"bcd"]]`, `[[],[]]`, `[[9007199254740993],[9007199254740993]]`, `[[true,false,null],[true,false,null]]`,
 			`[{u:5,v:null},{u:5,v:null}]`, `[true,true]`, `[x00ff,x00ff]`,
 			`[1709168523000004,1709168523000004]`, `[{"a"=1},{"a"=1}]`},
 	}, {
