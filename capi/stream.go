@@ -22,6 +22,7 @@ import (
 type streamHandle struct {
 	owner  *engineHandle
 	schema *arrow.Schema
+	source batch.Stream    // rows, and after the end still what tells about them
 	ctx    context.Context // ended by cancel, release, and the engine's close
 	cancel context.CancelCauseFunc
 
@@ -41,7 +42,7 @@ type streamHandle struct {
 // open registers a stream of the engine; on an error it closes rows.
 func (h *engineHandle) open(rows batch.Stream) (unsafe.Pointer, error) {
 	s := &streamHandle{
-		owner: h, schema: rows.Schema(), rows: rows, exporter: bridge.NewExporter(h.alloc),
+		owner: h, schema: rows.Schema(), source: rows, rows: rows, exporter: bridge.NewExporter(h.alloc),
 		reading: make(chan struct{}, 1), handles: 1,
 	}
 	s.ctx, s.cancel = context.WithCancelCause(h.ctx)
@@ -249,6 +250,9 @@ func iexgo_stream_stats(cell *C.iex_stream, out **C.char, cerr *C.struct_iex_err
 		stats := s.stats
 		s.mu.Unlock()
 		stats.ExportedBytes = s.owner.alloc.Exported()
+		if origin, ok := s.source.(interface{ LargeFields() []int }); ok {
+			stats.LargeFields = origin.LargeFields()
+		}
 		return writeJSON(out, stats)
 	})
 }

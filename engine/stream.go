@@ -107,3 +107,12 @@ func (s *stream) Close() error {
 	}
 	return err
 }
+
+// LargeFields are the field ids of texts, binaries and lists that pyiceberg
+// would return with 64-bit offsets: see scan.Scan.
+func (s *stream) LargeFields() []int {
+	if origin, ok := s.inner.(interface{ LargeFields() []int }); ok {
+		return origin.LargeFields()
+	}
+	return nil
+}

@@ -130,6 +130,7 @@ type StreamStats struct {
 	Batches       int64 `json:"batches"`
 	Rows          int64 `json:"rows"`
 	ExportedBytes int64 `json:"exported_bytes"`
+	LargeFields   []int `json:"large_fields,omitempty"`
 }
 
 func bad(field string, value any, allowed string) error {

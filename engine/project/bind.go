@@ -18,6 +18,8 @@ type binder struct {
 	// containers are the structs, lists and maps of the file whose own nulls
 	// and lengths are needed: at least one leaf of each must be read.
 	containers []*fileNode
+	// absent are the fields of the wanted schema that the file does not have.
+	absent []int
 	// late runs when the selection is complete.
 	late []func()
 	// nullable is set while leaves are bound: nulls of a required field are for
@@ -38,7 +40,7 @@ func (b *binder) bind(field iceberg.NestedField, out arrow.Field, siblings []*fi
 		return nil, nil, err
 	}
 	if file == nil {
-		n, err := b.absent(field, out, name)
+		n, err := b.missing(field, out, name)
 		return nil, n, err
 	}
 	n, err := b.present(field, out, file, name)
@@ -119,8 +121,11 @@ func (b *binder) present(field iceberg.NestedField, out arrow.Field, file *fileN
 	return &leafNode{required: required, name: name, out: out.Type, convert: convert}, nil
 }
 
-// absent binds a field that the file does not have.
-func (b *binder) absent(field iceberg.NestedField, out arrow.Field, name string) (node, error) {
+// missing binds a field that the file does not have.
+func (b *binder) missing(field iceberg.NestedField, out arrow.Field, name string) (node, error) {
+	if !b.nullable {
+		b.absent = appendIDs(b.absent, field)
+	}
 	if value, ok := b.options.Constants[field.ID]; ok {
 		if value == nil && field.Required {
 			return nil, errs.New(errs.Corrupt, "column %s is required but null in the file's partition", name)
@@ -139,6 +144,17 @@ func (b *binder) absent(field iceberg.NestedField, out arrow.Field, name string)
 	return nil, errs.New(errs.Corrupt, "column %s is required but the file does not have it and it has no initial default", name)
 }
 
+// appendIDs appends the ids of a field and of all fields inside it.
+func appendIDs(ids []int, field iceberg.NestedField) []int {
+	ids = append(ids, field.ID)
+	if t, ok := field.Type.(iceberg.NestedType); ok {
+		for _, inner := range t.Fields() {
+			ids = appendIDs(ids, inner)
+		}
+	}
+	return ids
+}
+
 // absentStruct makes a struct that the file does not have and that is not null
 // out of its fields' own values. defaults holds values by field id that stand
 // before the fields' defaults; usually it is empty.
@@ -149,7 +165,7 @@ func (b *binder) absentStruct(t *iceberg.StructType, out arrow.Field, name strin
 		if value, ok := defaults[strconv.Itoa(kid.ID)]; ok {
 			kid.InitialDefault = value
 		}
-		kidNode, err := b.absent(kid, outType.Field(i), dotted(name, kid.Name))
+		kidNode, err := b.missing(kid, outType.Field(i), dotted(name, kid.Name))
 		if err != nil {
 			return nil, err
 		}

@@ -24,6 +24,7 @@
 package project
 
 import (
+	"slices"
 	"sort"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -63,6 +64,7 @@ type Projection struct {
 	columns []batch.Column
 	outputs []output
 	leaves  map[int]*leaf
+	absent  []int
 }
 
 // output is one column of the wanted schema.
@@ -112,6 +114,7 @@ func newProjection(file *arrow.Schema, want *iceberg.Schema, extra []iceberg.Nes
 	for _, container := range b.containers {
 		container.selectAny()
 	}
+	p.absent = b.absent
 	// All leaves are selected now: the pruned shape of each column is known.
 	p.columns = b.file.columns()
 	for _, finish := range b.late {
@@ -140,6 +143,10 @@ func (p *Projection) Columns() []batch.Column { return p.columns }
 
 // Schema is the Arrow form of the wanted schema.
 func (p *Projection) Schema() *arrow.Schema { return p.schema }
+
+// AbsentFields are the ids of the wanted schema's fields, at every level, that
+// the file does not have.
+func (p *Projection) AbsentFields() []int { return slices.Clone(p.absent) }
 
 // OutputColumn is the index into Columns of the file column that output i is
 // built from, or NoColumn.

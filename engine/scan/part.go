@@ -57,7 +57,7 @@ type part struct {
 }
 
 // run reads the part and emits its batches.
-func (p *part) run(ctx context.Context, emit func(arrow.RecordBatch) error) (err error) {
+func (p *part) run(ctx context.Context, hand func(found) error) (err error) {
 	defer func() {
 		if closeErr := p.close(); err == nil {
 			err = closeErr
@@ -72,6 +72,12 @@ func (p *part) run(ctx context.Context, emit func(arrow.RecordBatch) error) (err
 	}
 	if err := p.open(ctx); err != nil {
 		return err
+	}
+	large := p.largeFields()
+	emit := func(record arrow.RecordBatch) error {
+		next := found{record: record, large: large}
+		large = nil
+		return hand(next)
 	}
 	limit := p.scan.limit()
 	for {

@@ -107,9 +107,12 @@ type Scan struct {
 	queued    *mem.Reservation
 	admission *admission
 	tasks     Tasks
-	jobs      *task.Ordered[arrow.RecordBatch]
+	jobs      *task.Ordered[found]
 	parts     []*part // of the task that is being handed out
 	begun     bool    // a part has been handed out
+
+	varies bool // whether columns can come with either width of offsets
+	large  largeFields
 
 	err    error // sticky
 	closed bool
@@ -121,6 +124,7 @@ func New(ctx context.Context, cfg Config) *Scan {
 	if cfg.Limit != nil {
 		s.left = *cfg.Limit
 	}
+	s.varies = variesInOffsets(cfg.Selection.stored.Fields())
 	limit := cfg.Pool.Limit()
 	s.cfg.BatchBytes = min(cfg.BatchBytes, limit/int64(8*s.cfg.Workers))
 	share := limit / int64(s.cfg.Workers)
@@ -144,10 +148,10 @@ func (s *Scan) start() {
 	s.queued = s.cfg.Pool.Reserve("queued batches")
 	s.decoding = s.cfg.Pool.Child("decoding", 0)
 	s.admission = newAdmission(s.cfg.Pool, s.decoding, s.queued, s.queueLimit)
-	s.jobs = task.NewOrdered(s.ctx, task.OrderedConfig[arrow.RecordBatch]{
+	s.jobs = task.NewOrdered(s.ctx, task.OrderedConfig[found]{
 		Name: "scan", Workers: s.cfg.Workers,
 		Queued: s.queued, QueueLimit: s.queueLimit,
-		Size: batch.RecordBytes, Drop: func(r arrow.RecordBatch) { r.Release() },
+		Size: func(f found) int64 { return batch.RecordBytes(f.record) }, Drop: func(f found) { f.record.Release() },
 		NextJob: s.nextJob,
 	})
 }
@@ -160,7 +164,7 @@ func (s *Scan) open(ctx context.Context, f *plan.File, pool *mem.Pool) (datafile
 }
 
 // nextJob hands out the parts of one task after the other.
-func (s *Scan) nextJob(ctx context.Context) (task.Job[arrow.RecordBatch], error) {
+func (s *Scan) nextJob(ctx context.Context) (task.Job[found], error) {
 	if s.tasks == nil {
 		var err error
 		if s.tasks, err = s.cfg.Plan(ctx); err != nil {
@@ -258,10 +262,12 @@ func (s *Scan) next(ctx context.Context) (arrow.RecordBatch, error) {
 	if s.jobs == nil {
 		s.start()
 	}
-	record, err := s.jobs.Next(ctx)
+	next, err := s.jobs.Next(ctx)
 	if err != nil {
 		return nil, err
 	}
+	s.large.add(next.large)
+	record := next.record
 	if record.NumRows() > s.left {
 		whole := record
 		record = whole.NewSlice(0, s.left)
