@@ -17,6 +17,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/apache/arrow-go/v18/arrow/memory/mallocator"
 
@@ -27,13 +28,14 @@ import (
 )
 
 var (
-	path     = flag.String("file", "", "the Parquet file to read; its columns must be flat")
+	path     = flag.String("file", "", "the Parquet file to read")
 	columns  = flag.String("columns", "", "ordinals of the columns to read, comma-separated; empty: all")
 	rows     = flag.Int("batch", 0, "rows of a batch; 0: the default")
 	readSize = flag.Int("read", 0, "bytes of a read; 0: the default")
 	keep     = flag.Float64("keep", 1, "the share of rows to keep")
 	runs     = flag.Int("runs", 1, "the average length of a run of kept rows")
 	reps     = flag.Int("reps", 3, "how often to read the file")
+	limit    = flag.Int64("limit", mem.Unlimited, "the memory limit in bytes")
 	goHeap   = flag.Bool("go-heap", false, "batches on the Go heap, not in C memory")
 	profile  = flag.String("cpuprofile", "", "write a CPU profile here")
 )
@@ -60,7 +62,7 @@ func read() (rowCount, kept, peak int64) {
 	ctx := context.Background()
 	source, err := fileio.NewLocal().Open(ctx, *path)
 	check(err)
-	pool := mem.NewPool("bench", mem.Unlimited)
+	pool := mem.NewPool("bench", *limit)
 	var alloc memory.Allocator = mallocator.NewMallocator()
 	if *goHeap {
 		alloc = memory.NewGoAllocator()
@@ -69,8 +71,9 @@ func read() (rowCount, kept, peak int64) {
 	check(err)
 	defer f.Close()
 	var selected []batch.Column
-	for _, i := range ordinals(f.Schema().NumFields()) {
-		selected = append(selected, batch.Column{Index: i, Leaves: []int{i}})
+	columns := allColumns(f.Schema())
+	for _, i := range ordinals(len(columns)) {
+		selected = append(selected, columns[i])
 	}
 	r, err := f.NewReader(ctx, selected, nil)
 	check(err)
@@ -113,6 +116,34 @@ func choose(rng *rand.Rand, m *batch.Mask, n int) {
 			m.Set(i)
 		}
 	}
+}
+
+// allColumns selects every leaf of every column.
+func allColumns(schema *arrow.Schema) []batch.Column {
+	var out []batch.Column
+	leaf := 0
+	for i, field := range schema.Fields() {
+		c := batch.Column{Index: i}
+		for range leaves(field.Type) {
+			c.Leaves = append(c.Leaves, leaf)
+			leaf++
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+// leaves counts the primitive columns of a type.
+func leaves(t arrow.DataType) int {
+	nested, ok := t.(arrow.NestedType)
+	if !ok {
+		return 1
+	}
+	n := 0
+	for _, field := range nested.Fields() {
+		n += leaves(field.Type)
+	}
+	return n
 }
 
 func ordinals(n int) []int {
