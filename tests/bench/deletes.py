@@ -69,7 +69,7 @@ def icebergexec(location: str) -> Work:
 
 
 def _condition(columns: list[str], equals: str) -> str:
-    return " and ".join(f"t.{c} {equals} e.{c}" for c in columns)
+    return " and ".join(f"(t.{c} {equals} e.{c})" for c in columns)
 
 
 def duckdb(location: str, keys: list[list[str]]) -> Work:
