@@ -26,6 +26,7 @@ func TestLargeFields(t *testing.T) {
 	id := func(n int, name string, of arrow.DataType) arrow.Field {
 		return arrow.Field{Name: name, Type: of, Nullable: true, Metadata: arrow.NewMetadata([]string{"PARQUET:field_id"}, []string{strconv.Itoa(n)})}
 	}
+	required := func(f arrow.Field) arrow.Field { f.Nullable = false; return f }
 	// shape makes the same schema with either width of offsets.
 	shape := func(text, binary arrow.DataType, list func(arrow.Field) arrow.DataType) *arrow.Schema {
 		return arrow.NewSchema([]arrow.Field{
@@ -33,7 +34,7 @@ func TestLargeFields(t *testing.T) {
 			id(2, "s", text),
 			id(3, "b", binary),
 			id(4, "l", list(id(5, "element", text))),
-			id(6, "m", arrow.MapOfFields(id(7, "key", text), id(8, "value", arrow.PrimitiveTypes.Int32))),
+			id(6, "m", arrow.MapOfFields(required(id(7, "key", text)), id(8, "value", arrow.PrimitiveTypes.Int32))),
 			id(9, "st", arrow.StructOf(id(10, "x", arrow.PrimitiveTypes.Int32), id(11, "y", list(id(12, "element", arrow.StructOf(id(13, "z", binary))))))),
 			{Name: "no id", Type: text},
 		}, nil)
