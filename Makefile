@@ -7,7 +7,7 @@ PY    := .venv/bin/python
 LIB   := build/out/libicebergexec.so
 export CGO_ENABLED ?= 1
 
-.PHONY: help demo test lint test-go test-go-nocgo test-c test-python bench wheel lib install faults fuzz clean tools venv
+.PHONY: help demo test lint test-go test-go-nocgo test-c test-python test-pyiceberg bench wheel lib install fuzz clean tools venv
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -38,6 +38,12 @@ test-c: lib ## C programs against the library
 
 test-python: lib ## the Python package against the library
 	@ICEBERGEXEC_LIBRARY=$(abspath $(LIB)) PYTHONPATH=python $(PY) -m pytest -q python/tests
+
+test-pyiceberg: lib ## pyiceberg's own unit tests, without and with icebergexec enabled
+	@build/test-pyiceberg.sh
+
+fuzz: tools ## every Go fuzz target, FUZZTIME (default 30s) each
+	@build/fuzz.sh $(or $(FUZZTIME),30s)
 
 lib: venv ## build/out/libicebergexec.so
 	@build/lib.sh
