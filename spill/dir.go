@@ -7,9 +7,9 @@
 //	      ├── 1.blocks             File: blocks with magic, codec, lengths, CRC32C
 //	      └── 2.blocks
 //
-//	records ──> Partitions ──┐ one buffer for each partition
+//	records ──> Partitions ──┐ a buffer and extents of the file for each
 //	bytes ─────────────────> File.Append ──> Ref ──> File.Read ──> the same bytes
-//	                         │ disk budget first, then the write
+//	                         disk budget first, then the write
 //
 // A File is closed by removing it, which gives its bytes back to the budget.
 // Directories of processes that died are found by their lock, which can be

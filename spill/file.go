@@ -10,6 +10,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/icebergexec/icebergexec/engine/errs"
+	"github.com/icebergexec/icebergexec/spill/vfs"
 )
 
 // A block on disk, all numbers little endian:
@@ -46,49 +47,47 @@ type Ref struct {
 	Stored, Length int
 }
 
-// File is a spill file: blocks are appended and read back in any order. It is
-// safe for concurrent use.
+// File is a spill file: blocks are written once and read back in any order. It
+// is safe for concurrent use.
 type File struct {
-	// Codec compresses the blocks that are appended from now on.
+	// Codec compresses the blocks that are written from now on.
 	Codec Codec
 
 	dir  *Dir
 	path string
-	file ioFile
+	file vfs.File
 
-	mu      sync.Mutex // guards what follows and the order of writes
-	size    int64
-	charged int64
-	err     error // of the first failed write: what follows it has no known place
+	mu      sync.Mutex
+	end     int64 // of what is allocated
+	charged int64 // bytes of the disk budget
 	scratch []byte
 	closed  bool
 }
 
-type ioFile interface {
-	io.Writer
-	io.ReaderAt
-	io.Closer
+// Size is the number of bytes written.
+func (f *File) Size() int64 { f.mu.Lock(); defer f.mu.Unlock(); return f.charged }
+
+// Append writes a block at the end. The disk budget is asked before; when it or
+// the disk refuses, the blocks before stay readable.
+func (f *File) Append(ctx context.Context, content []byte) (Ref, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.writeLocked(ctx, content, func(stored int64) int64 {
+		f.end += stored
+		return f.end - stored
+	})
 }
 
-// Size is the number of bytes on disk.
-func (f *File) Size() int64 { f.mu.Lock(); defer f.mu.Unlock(); return f.size }
-
-// Append writes a block. The disk budget is asked before; what fails leaves the
-// blocks before it readable.
-func (f *File) Append(ctx context.Context, content []byte) (Ref, error) {
+// writeLocked writes a block where place says, given its size on disk.
+func (f *File) writeLocked(ctx context.Context, content []byte, place func(stored int64) int64) (Ref, error) {
 	if err := context.Cause(ctx); err != nil {
 		return Ref{}, err
 	}
 	if len(content) > maxBlock {
 		return Ref{}, errs.At(errs.Internal, "spill to", f.path, "a block of %d bytes is too large", len(content))
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
 	if f.closed {
 		return Ref{}, errs.At(errs.Cancelled, "spill to", f.path, "the file is closed")
-	}
-	if f.err != nil {
-		return Ref{}, f.err
 	}
 	if err := f.encode(content); err != nil {
 		return Ref{}, err
@@ -98,12 +97,10 @@ func (f *File) Append(ctx context.Context, content []byte) (Ref, error) {
 		return Ref{}, err
 	}
 	f.charged += stored
-	if _, err := f.file.Write(f.scratch); err != nil {
-		f.err = diskError(err, "spill to", f.dir.path, stored)
-		return Ref{}, f.err
+	ref := Ref{Offset: place(stored), Stored: int(stored), Length: len(content)}
+	if _, err := f.file.WriteAt(f.scratch, ref.Offset); err != nil {
+		return Ref{}, diskError(err, "spill to", f.dir.path, stored)
 	}
-	ref := Ref{Offset: f.size, Stored: int(stored), Length: len(content)}
-	f.size += stored
 	if cap(f.scratch) > maxScratch {
 		f.scratch = nil
 	}
@@ -187,6 +184,25 @@ func (f *File) Read(ctx context.Context, ref Ref, buffer *[]byte) ([]byte, error
 		return content, nil
 	}
 	return nil, f.corrupt(ref, "its codec is unknown")
+}
+
+// readAt reads the block at an offset, which has at most limit bytes on disk.
+func (f *File) readAt(ctx context.Context, offset, limit int64, buffer *[]byte) (content []byte, stored int64, err error) {
+	header := make([]byte, blockHeader)
+	ref := Ref{Offset: offset, Stored: blockHeader}
+	if n, err := f.file.ReadAt(header, offset); n < len(header) {
+		if err == io.EOF {
+			return nil, 0, f.corrupt(ref, "the file ends inside it")
+		}
+		return nil, 0, errs.Wrap(err, "read spilled data from", f.path)
+	}
+	ref.Length = int(binary.LittleEndian.Uint32(header[8:]))
+	ref.Stored += int(binary.LittleEndian.Uint32(header[12:]))
+	if int64(ref.Stored) > limit || ref.Length > maxBlock {
+		return nil, 0, f.corrupt(ref, "its lengths are wrong")
+	}
+	content, err = f.Read(ctx, ref, buffer)
+	return content, int64(ref.Stored), err
 }
 
 func (f *File) corrupt(ref Ref, what string) error {

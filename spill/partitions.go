@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"sync"
+	"unsafe"
 
 	"github.com/icebergexec/icebergexec/engine/errs"
 	"github.com/icebergexec/icebergexec/engine/mem"
@@ -14,6 +15,9 @@ import (
 // file, so that one descriptor serves them all. Records are appended, from any
 // number of goroutines, and read back partition by partition in the order of
 // each goroutine.
+//
+// Each partition owns extents of the file, which hold many blocks, so that what
+// is kept in memory of a terabyte on disk is the buffers and little else.
 type Partitions struct {
 	file   *File
 	charge *mem.Reservation
@@ -23,14 +27,19 @@ type Partitions struct {
 
 type partition struct {
 	mu      sync.Mutex
-	buffer  []byte
-	blocks  []Ref
+	buffer  []byte // what is not written yet, one block at most
+	extents []extent
 	records int64
 	bytes   int64
 }
 
-// refCost is what a Ref takes up, and the slack of the slice that holds it.
-const refCost = 48
+// extent is a part of the file that holds blocks one after the other.
+type extent struct{ offset, used, size int64 }
+
+// extentBlocks is how many blocks an extent has room for.
+const extentBlocks = 64
+
+const extentCost = int64(unsafe.Sizeof(extent{}))
 
 // NewPartitions makes n empty partitions that write blocks of about the given
 // size. Their buffers are charged at once, so that spilling never fails for
@@ -77,22 +86,40 @@ func (p *Partitions) Append(ctx context.Context, to int, head, tail []byte) erro
 	return nil
 }
 
+// flushLocked writes a partition's buffer.
 func (p *Partitions) flushLocked(ctx context.Context, part *partition) error {
-	ref, err := p.file.Append(ctx, part.buffer)
+	p.file.mu.Lock()
+	defer p.file.mu.Unlock()
+	var to *extent
+	ref, err := p.file.writeLocked(ctx, part.buffer, func(stored int64) int64 {
+		to = p.extentFor(part, stored)
+		return to.offset + to.used
+	})
 	if err != nil {
 		return err
 	}
-	if len(part.blocks) == cap(part.blocks) {
-		// One in a thousand of what is on disk: forced, since a partition could
-		// not go on otherwise.
-		p.charge.ForceGrow(int64(max(8, cap(part.blocks))) * refCost)
-		grown := make([]Ref, len(part.blocks), cap(part.blocks)+max(8, cap(part.blocks)))
-		copy(grown, part.blocks)
-		part.blocks = grown
-	}
-	part.blocks = append(part.blocks, ref)
+	to.used += int64(ref.Stored)
 	part.buffer = part.buffer[:0]
 	return nil
+}
+
+// extentFor finds or makes room for a block. The file is locked.
+func (p *Partitions) extentFor(part *partition, stored int64) *extent {
+	if n := len(part.extents); n > 0 && part.extents[n-1].used+stored <= part.extents[n-1].size {
+		return &part.extents[n-1]
+	}
+	if len(part.extents) == cap(part.extents) {
+		// A millionth of what is on disk: forced, since nothing could go on otherwise.
+		more := max(4, cap(part.extents))
+		p.charge.ForceGrow(int64(more) * extentCost)
+		grown := make([]extent, len(part.extents), cap(part.extents)+more)
+		copy(grown, part.extents)
+		part.extents = grown
+	}
+	size := max(extentBlocks*int64(p.block+blockHeader), stored)
+	part.extents = append(part.extents, extent{offset: p.file.end, size: size})
+	p.file.end += size
+	return &part.extents[len(part.extents)-1]
 }
 
 // Records and Bytes are how much a partition holds.
@@ -118,25 +145,26 @@ func (p *Partitions) Each(ctx context.Context, of int, use func(record []byte) e
 }
 
 // Mark is a place between two records of a partition, at first its beginning.
-type Mark struct{ block, at int }
+type Mark struct {
+	extent int
+	offset int64 // of a block in the extent; behind its last one: the next extent or the buffer
+	at     int   // in the block
+}
 
 // ErrStop makes From and Each return without an error.
 var ErrStop = errors.New("stop")
 
 // From is Each from a mark on, and moves the mark behind every record that use
-// returned nil for.
+// returned nil for. Records may be appended between two calls.
 func (p *Partitions) From(ctx context.Context, of int, mark *Mark, use func(record []byte) error) error {
 	part := &p.parts[of]
 	part.mu.Lock()
 	defer part.mu.Unlock()
 	var buffer []byte // of one block: too small to charge
-	for ; mark.block <= len(part.blocks); mark.block, mark.at = mark.block+1, 0 {
-		content := part.buffer // the last one is not written yet
-		if mark.block < len(part.blocks) {
-			var err error
-			if content, err = p.file.Read(ctx, part.blocks[mark.block], &buffer); err != nil {
-				return err
-			}
+	for {
+		content, stored, err := p.blockAt(ctx, part, mark, &buffer)
+		if err != nil {
+			return err
 		}
 		switch err := eachRecord(content, &mark.at, use); err {
 		case nil:
@@ -147,8 +175,24 @@ func (p *Partitions) From(ctx context.Context, of int, mark *Mark, use func(reco
 		default:
 			return err
 		}
+		if stored == 0 {
+			return nil // it was the buffer
+		}
+		mark.offset, mark.at = mark.offset+stored, 0
 	}
-	return nil
+}
+
+// blockAt reads the block at a mark. stored is its size on disk, 0 for the
+// buffer, which is the last block once it is written.
+func (p *Partitions) blockAt(ctx context.Context, part *partition, mark *Mark, buffer *[]byte) (content []byte, stored int64, err error) {
+	if n := len(part.extents); mark.extent+1 < n && mark.offset == part.extents[mark.extent].used {
+		mark.extent, mark.offset = mark.extent+1, 0
+	}
+	if mark.extent >= len(part.extents) || mark.offset == part.extents[mark.extent].used {
+		return part.buffer, 0, nil
+	}
+	e := part.extents[mark.extent]
+	return p.file.readAt(ctx, e.offset+mark.offset, e.used-mark.offset, buffer)
 }
 
 var errBadRecord = errors.New("bad record")
@@ -175,7 +219,7 @@ func (p *Partitions) Close() error {
 	}
 	held := int64(len(p.parts)) * int64(p.block)
 	for i := range p.parts {
-		held += int64(cap(p.parts[i].blocks)) * refCost
+		held += int64(cap(p.parts[i].extents)) * extentCost
 	}
 	p.parts = nil
 	p.charge.Shrink(held)

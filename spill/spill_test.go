@@ -533,3 +533,45 @@ func TestCancelled(t *testing.T) {
 		t.Errorf("read: %v", err)
 	}
 }
+
+// A mark stays right while records are appended behind it, through buffers
+// that become blocks and extents that fill.
+func TestMarksBetweenAppends(t *testing.T) {
+	charge := mem.NewPool("test", 1<<20).Reserve("buffers")
+	d := openDir(t, vfs.OS(), t.TempDir(), NewDiskBudget(0))
+	p, err := d.NewPartitions(1, 64, charge)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	r := rand.New(rand.NewPCG(5, 5))
+	written, read := uint64(0), uint64(0)
+	mark := &Mark{}
+	for range 3000 {
+		for range r.IntN(5) {
+			tail := make([]byte, r.IntN(30)+r.IntN(100)/99*9000)
+			if err := p.Append(background, 0, binary.LittleEndian.AppendUint64(nil, written), tail); err != nil {
+				t.Fatal(err)
+			}
+			written++
+		}
+		stop := r.IntN(6)
+		err := p.From(background, 0, mark, func(record []byte) error {
+			if stop == 0 {
+				return ErrStop
+			}
+			stop--
+			if got := binary.LittleEndian.Uint64(record); got != read {
+				t.Fatalf("record %d comes for %d", got, read)
+			}
+			read++
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if read < written/2 {
+		t.Errorf("%d of %d records were read", read, written)
+	}
+}

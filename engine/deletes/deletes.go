@@ -33,6 +33,7 @@ import (
 	"github.com/icebergexec/icebergexec/engine/mem"
 	"github.com/icebergexec/icebergexec/engine/plan"
 	"github.com/icebergexec/icebergexec/engine/task"
+	"github.com/icebergexec/icebergexec/spill"
 )
 
 // Table is what delete resolution needs to know of a table's metadata.
@@ -66,22 +67,50 @@ type Config struct {
 	Open func(ctx context.Context, f *plan.File) (DeleteFile, error)
 	// Workers is how many shared delete files are read at a time, at least 1.
 	Workers int
+
+	// Spill opens the directory for what does not fit in memory; it may be
+	// called again and gives the same one. Without it and ReadKeys, delete
+	// files that need more memory than there is fail with MemoryLimit.
+	Spill func(ctx context.Context) (*spill.Dir, error)
+	// ReadKeys reads columns of a task's data file by field id, window by
+	// window over all rows: leaf arrays as for Set.Apply, valid until use returns.
+	ReadKeys func(ctx context.Context, t *plan.Task, fields []iceberg.NestedField,
+		use func(window batch.Range, column func(fieldID int) (arrow.Array, error)) error) error
+	// NextTask yields the tasks of the scan in their order, then io.EOF. It is
+	// called by one goroutine at a time. May be nil when Resolver.NextTask is
+	// not used: then spilled keys are read anew for every data file.
+	NextTask func(ctx context.Context) (*plan.Task, error)
+	// AlwaysSpill sends all keys and shared positions to disk. For tests.
+	AlwaysSpill bool
+	// noSplit works off partitions that are too large in pieces at once. For tests.
+	noSplit bool
 }
+
+func (c *Config) spills() bool { return c.Spill != nil && c.ReadKeys != nil }
 
 // Resolver reads the delete files of one scan. It is safe for concurrent use.
 type Resolver struct {
 	cfg   Config
 	group *task.Group
-	books *mem.Reservation // what is known of the delete files themselves
+	books *mem.Reservation // what is known of the delete files and tasks themselves
+	tasks taskQueue
 
-	mu     sync.Mutex
-	files  map[string]*sharedFile // by path
-	queue  []*sharedFile          // not yet taken by a worker
-	active int                    // workers
-	tables map[string]*keyTable   // by scope and equality ids
-	own    map[*plan.Task]*ownDeletes
-	latest *ownDeletes
-	closed bool
+	mu       sync.Mutex
+	files    map[string]*sharedFile // by path
+	queue    []*sharedFile          // not yet taken by a worker
+	active   int                    // workers
+	memory   *keyMemory             // nil before the first equality-delete file
+	tables   map[string]*keyTable   // by scope and equality ids
+	expected int64                  // keys that manifests promise
+	own      map[*plan.Task]*ownDeletes
+	latest   *ownDeletes
+	closed   bool
+
+	spillMu  sync.Mutex
+	overflow *overflow // nil before the first key that spills
+
+	waves    chan struct{}                // holds one element while a wave runs
+	resolved map[*plan.Task]positionIndex // guarded by waves
 }
 
 // fileCost is about what a sharedFile takes up beside its path.
@@ -89,14 +118,17 @@ const fileCost = 256
 
 // NewResolver makes a resolver that has read nothing yet. The caller closes it.
 func NewResolver(cfg Config) *Resolver {
-	return &Resolver{
+	r := &Resolver{
 		cfg: cfg, group: task.NewGroup(context.Background()), books: cfg.Pool.Reserve("list of delete files"),
 		files: map[string]*sharedFile{}, tables: map[string]*keyTable{}, own: map[*plan.Task]*ownDeletes{},
+		waves: make(chan struct{}, 1), resolved: map[*plan.Task]positionIndex{},
 	}
+	r.tasks = taskQueue{books: r.books, next: cfg.NextTask}
+	return r
 }
 
 // Close stops what is being read and frees what was read, after every Set is
-// closed. Idempotent.
+// closed and every ForTask has returned. Idempotent.
 func (r *Resolver) Close() error {
 	r.mu.Lock()
 	r.closed = true
@@ -109,12 +141,20 @@ func (r *Resolver) Close() error {
 	for _, f := range r.files {
 		f.positions.free()
 	}
+	for _, index := range r.resolved {
+		index.free()
+	}
 	for _, t := range r.tables {
 		t.free()
 	}
-	r.files, r.tables = nil, nil
+	var err error
+	if r.overflow != nil {
+		err = r.overflow.close()
+	}
+	r.memory.close()
+	r.files, r.tables, r.resolved, r.overflow, r.memory = nil, nil, nil, nil, nil
 	r.books.Free()
-	return nil
+	return err
 }
 
 // ForTask reads what is not read yet of the task's delete files and returns
@@ -129,62 +169,63 @@ func (r *Resolver) ForTask(ctx context.Context, t *plan.Task) (*Set, error) {
 }
 
 func (r *Resolver) fill(ctx context.Context, s *Set, t *plan.Task) error {
-	var vector *plan.File
-	var positions, equality []*plan.File
-	for _, f := range t.Deletes {
-		switch {
-		case f.IsDV():
-			if vector != nil {
-				return errs.At(errs.Corrupt, "read", t.Data.Path, "the data file has two deletion vectors, in %s and %s", vector.Path, f.Path)
-			}
-			vector = f
-		case f.Content == plan.PositionDeletes:
-			positions = append(positions, f)
-		case f.Content == plan.EqualityDeletes:
-			equality = append(equality, f)
-		default:
-			return errs.At(errs.Internal, "read", f.Path, "a file of content %q is listed as delete file", f.Content)
-		}
-	}
-	if vector != nil {
-		positions = nil // a deletion vector stands for all position deletes before it
-	}
-	// The shared files first: they are read in the background meanwhile.
-	var shared, own []*plan.File
-	for _, f := range positions {
-		if onlyFor(f, t.Data.Path) {
-			own = append(own, f)
-		} else {
-			shared = append(shared, f)
-		}
-	}
-	files, tables, err := r.start(shared, equality)
+	c, err := classify(t)
 	if err != nil {
 		return err
 	}
-	for table, n := range tables {
-		table.expect(n)
+	files, err := r.read(ctx, c.shared, c.equality)
+	if err != nil {
+		return err
 	}
-	if vector != nil || len(own) > 0 {
-		o, err := r.acquireOwn(ctx, t, vector, own)
-		if err != nil {
-			return err
+	for _, f := range files {
+		s.addPositions(f.positions, t.Data.Path)
+		if f.table != nil {
+			s.addTable(f.table)
+			c.spilled = c.spilled || f.spilled
 		}
-		s.own = o
-		for _, index := range o.indexes {
+	}
+	if s.own, err = r.acquireOwn(ctx, t, c); err != nil {
+		return err
+	}
+	r.tasks.settled(t)
+	if s.own != nil {
+		for _, index := range s.own.indexes {
 			s.addPositions(index, t.Data.Path)
 		}
 	}
-	for _, f := range files {
-		if err := f.wait(ctx); err != nil {
-			return err
-		}
-		s.addPositions(f.positions, t.Data.Path)
-	}
-	for _, f := range files {
-		if f.table != nil {
-			s.addTable(f.table)
-		}
-	}
 	return nil
+}
+
+// classified is a task's delete files by how they are read.
+type classified struct {
+	vector *plan.File   // may be nil
+	own    []*plan.File // position-delete files of this data file alone
+	shared []*plan.File // position-delete files of several data files
+
+	equality []*plan.File
+	spilled  bool // keys of an equality-delete file are on disk; known after reading
+}
+
+func classify(t *plan.Task) (c classified, err error) {
+	for _, f := range t.Deletes {
+		switch {
+		case f.IsDV():
+			if c.vector != nil {
+				return c, errs.At(errs.Corrupt, "read", t.Data.Path, "the data file has two deletion vectors, in %s and %s", c.vector.Path, f.Path)
+			}
+			c.vector = f
+		case f.Content == plan.PositionDeletes && onlyFor(f, t.Data.Path):
+			c.own = append(c.own, f)
+		case f.Content == plan.PositionDeletes:
+			c.shared = append(c.shared, f)
+		case f.Content == plan.EqualityDeletes:
+			c.equality = append(c.equality, f)
+		default:
+			return c, errs.At(errs.Internal, "read", f.Path, "a file of content %q is listed as delete file", f.Content)
+		}
+	}
+	if c.vector != nil {
+		c.own, c.shared = nil, nil // a deletion vector stands for all position deletes before it
+	}
+	return c, nil
 }

@@ -17,8 +17,10 @@ import (
 )
 
 // keyTable holds the keys of all delete files of one scope and one set of
-// equality ids. Files are added while other tasks look rows up.
+// equality ids. Files are added while other tasks look rows up. Keys that come
+// when there is no more memory go to the overflow; those before stay here.
 type keyTable struct {
+	number int // in the order of making, for spilled records
 	// fields are the key columns as a data file may have them: absent, with a
 	// default. Those of the layout are as a delete file must have them.
 	fields []iceberg.NestedField
@@ -27,6 +29,7 @@ type keyTable struct {
 
 	mu    sync.RWMutex
 	table *keys.Table
+	full  bool // all further keys go to disk
 }
 
 func (t *keyTable) free() {
@@ -39,7 +42,9 @@ func (t *keyTable) free() {
 func (t *keyTable) expect(n int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	_ = t.table.Reserve(n)
+	if !t.full {
+		_ = t.table.Reserve(n)
+	}
 }
 
 // tableLocked finds or makes the table of an equality-delete file.
@@ -78,7 +83,17 @@ func (r *Resolver) tableLocked(f *plan.File) (*keyTable, error) {
 	if err := r.books.TryGrow(fileCost + int64(len(name))); err != nil {
 		return nil, err
 	}
-	t := &keyTable{fields: fields, layout: layout, charge: r.cfg.Pool.Reserve("equality-delete keys")}
+	if r.memory == nil {
+		if r.memory, err = newKeyMemory(r.cfg.Pool, r.cfg.spills()); err != nil {
+			return nil, err
+		}
+	}
+	t := &keyTable{number: len(r.tables), fields: fields, layout: layout, full: r.cfg.AlwaysSpill && r.cfg.spills()}
+	if r.cfg.spills() {
+		t.charge = r.memory.tables.ReserveSpillable("equality-delete keys")
+	} else {
+		t.charge = r.memory.tables.Reserve("equality-delete keys")
+	}
 	t.table = keys.NewTable(layout, r.cfg.Alloc, t.charge)
 	r.tables[name] = t
 	return t, nil
@@ -118,20 +133,48 @@ func (r *Resolver) scope(f *plan.File) (string, error) {
 }
 
 // readKeys adds the keys of an equality-delete file to its table.
-func (r *Resolver) readKeys(ctx context.Context, f *plan.File, t *keyTable) error {
+func (r *Resolver) readKeys(ctx context.Context, f *sharedFile) error {
+	t := f.table
 	source := rowSource{
-		file: f, fields: t.layout.Fields(), nameMapping: r.cfg.Table.NameMapping, constants: r.identityValues(f),
+		file: f.file, fields: t.layout.Fields(), nameMapping: r.cfg.Table.NameMapping, constants: r.identityValues(f.file),
 	}
 	rows, workspace := t.layout.NewRows(), &keys.Workspace{}
 	return r.readRows(ctx, source, func(leaves []arrow.Array) error {
-		if err := rows.Bind(leaves); err != nil {
-			return errs.Wrap(err, "read", f.Path)
+		err := rows.Bind(leaves)
+		if err == nil {
+			err = r.addKeys(ctx, f, workspace, rows)
 		}
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		_, err := t.table.Add(workspace, rows, f.DataSequence)
-		return errs.Wrap(err, "read", f.Path)
+		return errs.Wrap(err, "read", f.file.Path)
 	})
+}
+
+// addKeys adds keys to the table of their file as long as there is memory, and
+// then to the overflow.
+func (r *Resolver) addKeys(ctx context.Context, f *sharedFile, w *keys.Workspace, rows *keys.Rows) error {
+	added, err := f.table.add(w, rows, f.file.DataSequence)
+	if err != nil && (errs.CodeOf(err) != errs.MemoryLimit || !r.cfg.spills()) {
+		return err
+	}
+	if added == rows.Len() {
+		return nil
+	}
+	o, err := r.openOverflow(ctx)
+	if err != nil {
+		return err
+	}
+	f.spilled = true
+	return o.add(ctx, f.table.number, w, rows, added, f.file.DataSequence)
+}
+
+func (t *keyTable) add(w *keys.Workspace, rows *keys.Rows, sequence int64) (added int, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.full {
+		return 0, nil
+	}
+	added, err = t.table.Add(w, rows, sequence)
+	t.full = errs.CodeOf(err) == errs.MemoryLimit
+	return added, err
 }
 
 // identityValues are the values of a file's identity partition fields by the

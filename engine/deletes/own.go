@@ -8,8 +8,9 @@ import (
 )
 
 // ownDeletes are the positions that concern the data file of one task alone:
-// its deletion vector, or its file-scoped position-delete files. The Sets of a
-// task share them, since a large data file is read in parts.
+// its deletion vector, or its file-scoped position-delete files, and what keys
+// on disk delete. The Sets of a task share them, since a large data file is
+// read in parts.
 type ownDeletes struct {
 	task *plan.Task
 	// users are the Sets, and the resolver while the task is the latest one:
@@ -21,15 +22,19 @@ type ownDeletes struct {
 	indexes []positionIndex
 }
 
-// acquireOwn returns a task's own deletes, read by the first who asks.
-func (r *Resolver) acquireOwn(ctx context.Context, t *plan.Task, vector *plan.File, positions []*plan.File) (*ownDeletes, error) {
+// acquireOwn returns a task's own deletes, read by the first who asks, or nil
+// if there are none.
+func (r *Resolver) acquireOwn(ctx context.Context, t *plan.Task, c classified) (*ownDeletes, error) {
+	if c.vector == nil && len(c.own) == 0 && !c.spilled {
+		return nil, nil
+	}
 	for {
 		own, isFirst, err := r.findOwn(t)
 		if err != nil {
 			return nil, err
 		}
 		if isFirst {
-			r.fillOwn(ctx, own, vector, positions)
+			r.fillOwn(ctx, own, c)
 		}
 		select {
 		case <-own.done:
@@ -48,10 +53,10 @@ func (r *Resolver) acquireOwn(ctx context.Context, t *plan.Task, vector *plan.Fi
 	}
 }
 
-func (r *Resolver) fillOwn(ctx context.Context, own *ownDeletes, vector *plan.File, positions []*plan.File) {
+func (r *Resolver) fillOwn(ctx context.Context, own *ownDeletes, c classified) {
 	own.err = errs.At(errs.Internal, "read", own.task.Data.Path, "reading its deletes was given up") // stays only after a panic
 	defer close(own.done)
-	own.indexes, own.err = r.readOwn(ctx, own.task, vector, positions)
+	own.indexes, own.err = r.readOwn(ctx, own.task, c)
 }
 
 // findOwn finds or makes a task's entry and adds a user to it.
@@ -107,7 +112,7 @@ func (r *Resolver) releaseOwnLocked(own *ownDeletes) {
 	}
 }
 
-func (r *Resolver) readOwn(ctx context.Context, t *plan.Task, vector *plan.File, positions []*plan.File) (indexes []positionIndex, err error) {
+func (r *Resolver) readOwn(ctx context.Context, t *plan.Task, c classified) (indexes []positionIndex, err error) {
 	defer func() {
 		if err != nil {
 			for i := range indexes {
@@ -116,15 +121,22 @@ func (r *Resolver) readOwn(ctx context.Context, t *plan.Task, vector *plan.File,
 			indexes = nil
 		}
 	}()
-	if vector != nil {
-		index, err := r.readVector(ctx, vector, t.Data.Path)
+	if c.vector != nil {
+		index, err := r.readVector(ctx, c.vector, t.Data.Path)
 		if err != nil {
 			return indexes, err
 		}
 		indexes = append(indexes, index)
 	}
-	for _, f := range positions {
+	for _, f := range c.own {
 		index, err := r.readPositions(ctx, f, t.Data.Path)
+		if err != nil {
+			return indexes, err
+		}
+		indexes = append(indexes, index)
+	}
+	if c.spilled {
+		index, err := r.spilledPositions(ctx, t)
 		if err != nil {
 			return indexes, err
 		}

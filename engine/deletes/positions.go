@@ -169,14 +169,22 @@ func (b *positionBuilder) addRun(path string, values []int64, touched map[string
 // account charges the growth of the bitmaps that a batch touched.
 func (b *positionBuilder) account(touched map[string]*positionSet) error {
 	for _, set := range touched {
-		// Containers grow by doubling: up to half of what they hold is unused.
-		size := 2 * int64(set.bitmap.GetSizeInBytes())
-		if size > set.charged {
-			if err := b.index.charge.TryGrow(size - set.charged); err != nil {
-				return err
-			}
-			set.charged = size
+		if err := set.account(b.index.charge); err != nil {
+			return err
 		}
+	}
+	return nil
+}
+
+// account charges what a bitmap grew.
+func (s *positionSet) account(charge *mem.Reservation) error {
+	// Containers grow by doubling: up to half of what they hold is unused.
+	size := 2 * int64(s.bitmap.GetSizeInBytes())
+	if size > s.charged {
+		if err := charge.TryGrow(size - s.charged); err != nil {
+			return err
+		}
+		s.charged = size
 	}
 	return nil
 }

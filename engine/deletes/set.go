@@ -2,6 +2,7 @@ package deletes
 
 import (
 	"context"
+	"slices"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/iceberg-go"
@@ -48,15 +49,17 @@ func (s *Set) addTable(t *keyTable) {
 		return
 	}
 	s.tables = append(s.tables, lookup{table: t, rows: t.layout.NewRows()})
-	for _, field := range t.fields {
-		known := false
-		for _, f := range s.fields {
-			known = known || f.ID == field.ID
-		}
-		if !known {
-			s.fields = append(s.fields, field)
+	s.fields = appendFields(s.fields, t.fields)
+}
+
+// appendFields appends the fields that are not there yet.
+func appendFields(fields, more []iceberg.NestedField) []iceberg.NestedField {
+	for _, field := range more {
+		if !slices.ContainsFunc(fields, func(f iceberg.NestedField) bool { return f.ID == field.ID }) {
+			fields = append(fields, field)
 		}
 	}
+	return fields
 }
 
 // Empty reports whether no row is deleted.

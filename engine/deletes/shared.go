@@ -17,6 +17,7 @@ type sharedFile struct {
 	done      chan struct{} // closed when the fields below are final
 	err       error
 	positions positionIndex // of a position-delete file
+	spilled   bool          // keys of this file are on disk
 }
 
 func (f *sharedFile) wait(ctx context.Context) error {
@@ -26,6 +27,23 @@ func (f *sharedFile) wait(ctx context.Context) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
+}
+
+// read makes sure that the given files are read, and returns them.
+func (r *Resolver) read(ctx context.Context, positions, equality []*plan.File) ([]*sharedFile, error) {
+	files, newKeys, err := r.start(positions, equality)
+	if err != nil {
+		return nil, err
+	}
+	for table, n := range newKeys {
+		table.expect(n)
+	}
+	for _, f := range files {
+		if err := f.wait(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return files, nil
 }
 
 // start makes sure that the given files are read or being read, and returns
@@ -57,6 +75,7 @@ func (r *Resolver) start(positions, equality []*plan.File) (files []*sharedFile,
 				return nil, nil, err
 			}
 			newKeys[table] += max(f.RecordCount, 0)
+			r.expected += max(f.RecordCount, 0)
 		}
 		files = append(files, shared)
 	}
@@ -118,7 +137,7 @@ func (r *Resolver) readShared(ctx context.Context, f *sharedFile) error {
 		return f.err
 	}
 	if f.table != nil {
-		f.err = r.readKeys(ctx, f.file, f.table)
+		f.err = r.readKeys(ctx, f)
 	} else {
 		f.positions, f.err = r.readPositions(ctx, f.file, "")
 	}

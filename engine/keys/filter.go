@@ -18,6 +18,11 @@ func filterBits(hash uint64) uint64 {
 
 func (f filter) add(hash uint64) { f[reduce(hash, uint64(len(f)))] |= filterBits(hash) }
 
+func (f filter) has(hash uint64) bool {
+	want := filterBits(hash)
+	return f[reduce(hash, uint64(len(f)))]&want == want
+}
+
 // candidates appends to chosen the index of every hash that may be in the
 // table. chosen has room for all of them.
 func (f filter) candidates(hashes []uint64, chosen *[blockRows]uint16) []uint16 {

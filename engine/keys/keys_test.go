@@ -289,7 +289,7 @@ func checkEncoding(t *testing.T, r *rand.Rand, n int, nullShare float64, ms ...m
 		t.Fatal(err)
 	}
 	seen := 0
-	err := rows.Encode(&Workspace{}, func(row int, key []byte, hash uint64) error {
+	err := rows.Encode(&Workspace{}, 0, func(row int, key []byte, hash uint64) error {
 		seen++
 		if string(key) != k.keys[row] {
 			t.Fatalf("row %d: encoded as % x, expected % x", row, key, k.keys[row])
@@ -462,7 +462,7 @@ func TestEqualAcrossArrowTypes(t *testing.T) {
 				if err := rows.Bind([]arrow.Array{a}); err != nil {
 					t.Fatal(err)
 				}
-				if err := rows.Encode(&Workspace{}, func(_ int, key []byte, _ uint64) error {
+				if err := rows.Encode(&Workspace{}, 0, func(_ int, key []byte, _ uint64) error {
 					if first == nil {
 						first = bytes.Clone(key)
 					} else if !bytes.Equal(first, key) {
@@ -498,7 +498,7 @@ func TestBadKeys(t *testing.T) {
 		if err := rows.Bind([]arrow.Array{array.MakeFromData(values)}); err != nil {
 			t.Fatal(err)
 		}
-		err := rows.Encode(&Workspace{}, func(int, []byte, uint64) error { return nil })
+		err := rows.Encode(&Workspace{}, 0, func(int, []byte, uint64) error { return nil })
 		if null != (err == nil) {
 			t.Errorf("overflow, null %v: %v", null, err)
 		}

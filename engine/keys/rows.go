@@ -339,10 +339,10 @@ func (l *Layout) wordsOf(key []byte) (words [2]uint64, nullColumns uint8) {
 	return words, nullColumns
 }
 
-// Encode calls use for every row with its canonical encoding, which is valid
-// until the call returns, and its hash. It stops at the first error.
-func (r *Rows) Encode(w *Workspace, use func(row int, key []byte, hash uint64) error) error {
-	for start := 0; start < r.n; start += blockRows {
+// Encode calls use for every row from one on, with its canonical encoding,
+// which is valid until the call returns, and its hash. It stops at the first error.
+func (r *Rows) Encode(w *Workspace, from int, use func(row int, key []byte, hash uint64) error) error {
+	for start := from; start < r.n; start += blockRows {
 		if err := r.load(&w.block, start, min(blockRows, r.n-start)); err != nil {
 			return err
 		}

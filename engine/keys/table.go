@@ -258,6 +258,27 @@ func (t *Table) AddEncoded(key []byte, sequence int64) error {
 	return t.addBytes(key, hash, t.rank(sequence))
 }
 
+// Lookup is the sequence number of a key by its canonical encoding; ok is
+// false when the table does not have the key.
+func (t *Table) Lookup(key []byte, hash uint64) (sequence int64, ok bool) {
+	if t.n == 0 || !t.filter.has(hash) {
+		return 0, false
+	}
+	if t.layout.words > 0 {
+		words, nulls := t.layout.wordsOf(key)
+		i, found := t.findWords(words, nulls, hash)
+		if !found {
+			return 0, false
+		}
+		return t.sequence(t.marks[i] & rankMask), true
+	}
+	_, rank := t.findBytes(key, hash)
+	if rank == nil {
+		return 0, false
+	}
+	return t.sequence(*rank), true
+}
+
 // blockWords is the key of row j of a block as words, the second 0 if unused.
 func (l *Layout) blockWords(b *block, j int) (key [2]uint64, nulls uint8) {
 	switch {

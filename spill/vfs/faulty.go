@@ -109,10 +109,10 @@ func (l faultyLock) Close() error {
 type faultyFile struct {
 	File
 	fs      *Faulty
-	written int64
+	written atomic.Int64
 }
 
-func (f *faultyFile) Write(p []byte) (int, error) {
+func (f *faultyFile) WriteAt(p []byte, offset int64) (int, error) {
 	if err := f.fs.step(); err != nil {
 		return 0, err
 	}
@@ -123,8 +123,8 @@ func (f *faultyFile) Write(p []byte) (int, error) {
 			fits = max(0, fits-over)
 		}
 	}
-	n, err := f.File.Write(p[:fits])
-	f.written += int64(n)
+	n, err := f.File.WriteAt(p[:fits], offset)
+	f.written.Add(int64(n))
 	if err == nil && n < len(p) {
 		err = syscall.ENOSPC
 	}
@@ -141,7 +141,7 @@ func (f *faultyFile) ReadAt(p []byte, offset int64) (int, error) {
 func (f *faultyFile) Close() error {
 	f.fs.files.Add(-1)
 	if f.fs.Capacity > 0 {
-		f.fs.used.Add(-f.written) // a spill file is closed when it is removed
+		f.fs.used.Add(-f.written.Load()) // a spill file is closed when it is removed
 	}
 	err := f.fs.step()
 	if closeErr := f.File.Close(); err == nil {

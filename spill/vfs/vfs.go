@@ -29,10 +29,9 @@ type FS interface {
 	Lock(path string) (io.Closer, error)
 }
 
-// File is an open file. Reads may come from several goroutines and beside a
-// write; writes append.
+// File is an open file, for use by several goroutines at a time.
 type File interface {
-	io.Writer
+	io.WriterAt
 	io.ReaderAt
 	io.Closer
 }

@@ -1,0 +1,112 @@
+package deletes
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/icebergexec/icebergexec/engine/mem"
+	"github.com/icebergexec/icebergexec/engine/plan"
+)
+
+// taskQueue passes the scan's tasks on and looks ahead at them when spilled
+// keys are resolved: the more data files are looked up together, the less often
+// the spilled keys are read.
+type taskQueue struct {
+	books *mem.Reservation
+
+	mu   sync.Mutex
+	next func(ctx context.Context) (*plan.Task, error) // nil: the tasks come from elsewhere
+	// open are tasks that were handed out and may still ask for their deletes;
+	// ahead are those that nobody has seen yet.
+	open, ahead []*plan.Task
+	tight       bool  // there was no memory for the last one
+	err         error // of next, io.EOF at the end; comes after ahead
+}
+
+// taskCost is about what a waiting task takes up beside its list of deletes.
+const taskCost = 512
+
+func costOf(t *plan.Task) int64 { return taskCost + 8*int64(len(t.Deletes)) }
+
+// NextTask returns the next task of Config.NextTask. The scan must take its
+// tasks here, so that the resolver can look ahead.
+func (r *Resolver) NextTask(ctx context.Context) (*plan.Task, error) {
+	q := &r.tasks
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.ahead) == 0 {
+		if err := q.pullLocked(ctx); err != nil {
+			return nil, err
+		}
+	}
+	t := q.ahead[0]
+	q.ahead = q.ahead[1:]
+	q.books.Shrink(costOf(t))
+	if len(t.Deletes) > 0 {
+		q.open = append(q.open, t)
+	}
+	return t, nil
+}
+
+// pullLocked adds a task to ahead, even if there is no memory for it: its owner
+// has made it.
+func (q *taskQueue) pullLocked(ctx context.Context) error {
+	if q.err != nil {
+		return q.err
+	}
+	t, err := q.next(ctx)
+	if err != nil {
+		if ctx.Err() == nil {
+			q.err = err
+		}
+		return err
+	}
+	if q.books.TryGrow(costOf(t)) != nil {
+		q.books.ForceGrow(costOf(t))
+		q.tight = true
+	}
+	q.ahead = append(q.ahead, t)
+	return nil
+}
+
+// settled forgets a task that was handed out.
+func (q *taskQueue) settled(t *plan.Task) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if i := slices.Index(q.open, t); i >= 0 {
+		q.open = slices.Delete(q.open, i, i+1)
+	}
+}
+
+// upcoming returns tasks beside the given one that ask for their deletes soon,
+// with about as many rows as given. An error of the plan comes later, when its
+// turn has come.
+func (q *taskQueue) upcoming(ctx context.Context, t *plan.Task, rows int64) ([]*plan.Task, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	var found []*plan.Task
+	take := func(other *plan.Task) {
+		if other != t && rows > 0 {
+			found = append(found, other)
+			rows -= max(other.Data.RecordCount, 1)
+		}
+	}
+	for _, other := range q.open {
+		take(other)
+	}
+	for _, other := range q.ahead {
+		take(other)
+	}
+	for q.next != nil && rows > 0 && !q.tight {
+		if err := q.pullLocked(ctx); err != nil {
+			if ctx.Err() != nil {
+				return nil, context.Cause(ctx)
+			}
+			break
+		}
+		take(q.ahead[len(q.ahead)-1])
+	}
+	q.tight = false
+	return found, nil
+}
