@@ -14,6 +14,7 @@ type dictionary struct {
 	count  int
 	memory scratch // the values; of strings, the page
 	views  scratch // of strings, a stringView each
+	widest int     // of strings, the longest
 }
 
 // stringView is where a string lies in the dictionary's memory.
@@ -75,6 +76,7 @@ func (d *dictionary) loadStrings(values []byte, n int) error {
 	copy(d.memory.buf, values)
 	views := d.stringViews()
 	pos := 0
+	d.widest = 0
 	for i := range views {
 		if len(values)-pos < 4 {
 			return errTooFewValues
@@ -85,6 +87,7 @@ func (d *dictionary) loadStrings(values []byte, n int) error {
 			return errTooFewValues
 		}
 		views[i] = stringView{offset: uint32(pos), size: size}
+		d.widest = max(d.widest, int(size))
 		pos += int(size)
 	}
 	return nil
@@ -235,29 +238,50 @@ func (d *dictBytes) decode(out *bytesOut, spans []span) error {
 			if len(indices) == 0 {
 				return errTooFewValues
 			}
-			total := 0
-			for _, x := range indices {
-				if uint(x) >= uint(len(views)) {
+			most := len(indices) * d.dictionary.widest
+			if most > exactReserve {
+				if most = sizeOf(indices, views); most < 0 {
 					return d.dictionary.beyond()
 				}
-				total += int(views[x].size)
 			}
-			if err := out.reserve(total); err != nil {
+			if err := out.reserve(most); err != nil {
 				return err
 			}
-			out.lookUp(indices, views, src)
+			if !out.lookUp(indices, views, src) {
+				return d.dictionary.beyond()
+			}
 			left -= len(indices)
 		}
 	}
 	return nil
 }
 
-// lookUp appends the strings of indices that are known to be in views, for
-// which there is room.
-func (b *bytesOut) lookUp(indices []uint32, views []stringView, src []byte) {
+// exactReserve is the room that may be made for strings as if all were as long
+// as the longest. For more, their sizes are added up.
+const exactReserve = 64 << 10 // 64 KiB
+
+// sizeOf is the size of all strings of some indices; -1 when one is beyond
+// views.
+func sizeOf(indices []uint32, views []stringView) int {
+	total := 0
+	for _, x := range indices {
+		if uint(x) >= uint(len(views)) {
+			return -1
+		}
+		total += int(views[x].size)
+	}
+	return total
+}
+
+// lookUp appends the strings of indices, for which there is room; false when
+// an index is beyond views.
+func (b *bytesOut) lookUp(indices []uint32, views []stringView, src []byte) bool {
 	data, used := b.data, b.used
 	ends := b.offsets[b.count : b.count+len(indices)]
 	for i, x := range indices {
+		if uint(x) >= uint(len(views)) {
+			return false
+		}
 		v := views[x]
 		size := int(v.size)
 		if size <= slack {
@@ -279,4 +303,5 @@ func (b *bytesOut) lookUp(indices []uint32, views []stringView, src []byte) {
 	}
 	b.used = used
 	b.count += len(indices)
+	return true
 }

@@ -17,10 +17,12 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/DataDog/zstd"
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/memory"
-	"github.com/apache/arrow-go/v18/arrow/memory/mallocator"
+	"github.com/apache/arrow-go/v18/parquet/compress"
 
+	"github.com/icebergexec/icebergexec/bridge"
 	"github.com/icebergexec/icebergexec/engine/batch"
 	"github.com/icebergexec/icebergexec/engine/fileio"
 	"github.com/icebergexec/icebergexec/engine/mem"
@@ -36,7 +38,8 @@ var (
 	runs     = flag.Int("runs", 1, "the average length of a run of kept rows")
 	reps     = flag.Int("reps", 3, "how often to read the file")
 	limit    = flag.Int64("limit", mem.Unlimited, "the memory limit in bytes")
-	goHeap   = flag.Bool("go-heap", false, "batches on the Go heap, not in C memory")
+	goHeap   = flag.Bool("go-heap", false, "batches on the Go heap, not in C memory as in the library")
+	goZstd   = flag.Bool("go-zstd", false, "decompress in Go, not by the C library as in the library")
 	profile  = flag.String("cpuprofile", "", "write a CPU profile here")
 )
 
@@ -47,6 +50,9 @@ func main() {
 		check(err)
 		check(pprof.StartCPUProfile(out))
 		defer pprof.StopCPUProfile()
+	}
+	if !*goZstd {
+		compress.RegisterCodec(compress.Codecs.Zstd, zstdCodec{zstd.NewCtx()})
 	}
 	for range *reps {
 		before, start := cpu(), time.Now()
@@ -63,7 +69,7 @@ func read() (rowCount, kept, peak int64) {
 	source, err := fileio.NewLocal().Open(ctx, *path)
 	check(err)
 	pool := mem.NewPool("bench", *limit)
-	var alloc memory.Allocator = mallocator.NewMallocator()
+	var alloc memory.Allocator = bridge.NewAllocator()
 	if *goHeap {
 		alloc = memory.NewGoAllocator()
 	}
@@ -174,3 +180,21 @@ func check(err error) {
 		os.Exit(1)
 	}
 }
+
+// zstdCodec decodes with the C library.
+type zstdCodec struct{ zstd.Ctx }
+
+func (z zstdCodec) DecodeWithError(dst, src []byte) ([]byte, error) {
+	n, err := z.DecompressInto(dst, src)
+	return dst[:n], err
+}
+
+func (z zstdCodec) Decode(dst, src []byte) []byte {
+	out, err := z.DecodeWithError(dst, src)
+	check(err)
+	return out
+}
+
+func (z zstdCodec) Encode(dst, src []byte) []byte             { panic("not used") }
+func (z zstdCodec) EncodeLevel(dst, src []byte, _ int) []byte { panic("not used") }
+func (z zstdCodec) CompressBound(n int64) int64               { return n }
