@@ -106,11 +106,13 @@ type Resolver struct {
 	latest   *ownDeletes
 	closed   bool
 
-	spillMu  sync.Mutex
-	overflow *overflow // nil before the first key that spills
+	spillMu   sync.Mutex // guards the making of what follows
+	overflow  *overflow  // nil before the first key that spills
+	positions *positionMemory
 
 	waves    chan struct{}                // holds one element while a wave runs
 	resolved map[*plan.Task]positionIndex // guarded by waves
+	waveRows int64                        // how many rows a wave may have; guarded by waves
 }
 
 // fileCost is about what a sharedFile takes up beside its path.
@@ -123,6 +125,7 @@ func NewResolver(cfg Config) *Resolver {
 		files: map[string]*sharedFile{}, tables: map[string]*keyTable{}, own: map[*plan.Task]*ownDeletes{},
 		waves: make(chan struct{}, 1), resolved: map[*plan.Task]positionIndex{},
 	}
+	r.waveRows = cfg.Pool.Limit() / bytesPerWaveRow
 	r.tasks = taskQueue{books: r.books, next: cfg.NextTask}
 	return r
 }
@@ -152,7 +155,8 @@ func (r *Resolver) Close() error {
 		err = r.overflow.close()
 	}
 	r.memory.close()
-	r.files, r.tables, r.resolved, r.overflow, r.memory = nil, nil, nil, nil, nil
+	err = firstError(err, r.positions.close())
+	r.files, r.tables, r.resolved, r.overflow, r.memory, r.positions = nil, nil, nil, nil, nil, nil
 	r.books.Free()
 	return err
 }
@@ -178,10 +182,10 @@ func (r *Resolver) fill(ctx context.Context, s *Set, t *plan.Task) error {
 		return err
 	}
 	for _, f := range files {
+		c.spilled = c.spilled || f.spilled
 		s.addPositions(f.positions, t.Data.Path)
 		if f.table != nil {
 			s.addTable(f.table)
-			c.spilled = c.spilled || f.spilled
 		}
 	}
 	if s.own, err = r.acquireOwn(ctx, t, c); err != nil {
@@ -203,7 +207,7 @@ type classified struct {
 	shared []*plan.File // position-delete files of several data files
 
 	equality []*plan.File
-	spilled  bool // keys of an equality-delete file are on disk; known after reading
+	spilled  bool // keys or positions of shared files are on disk; known after reading
 }
 
 func classify(t *plan.Task) (c classified, err error) {

@@ -434,6 +434,95 @@ func TestOverBudget(t *testing.T) {
 	}
 }
 
+// Far more positions than memory, in files that cover many data files, with
+// paths in no order.
+func TestPositionsOverBudget(t *testing.T) {
+	const nData, nDeletes, perFile = 400, 6, 5000
+	b := newBench(t)
+	b.pool = mem.NewPool("scan", 1<<20)
+	b.window = 1000
+	r := rand.New(rand.NewPCG(2, 2))
+	deleted := map[string]map[int]int{} // by path and position: the youngest delete
+	var deletes []*plan.File
+	for i := range nDeletes {
+		var rows strings.Builder
+		for range perFile {
+			path, pos := fmt.Sprintf("a rather long path of a data file/%d", r.IntN(nData)), r.IntN(200)*1000
+			if deleted[path] == nil {
+				deleted[path] = map[int]int{}
+			}
+			deleted[path][pos] = i + 2
+			fmt.Fprintf(&rows, `,{"file_path":%q,"pos":%d}`, path, pos)
+		}
+		path := fmt.Sprint("P", i)
+		b.write(path, "["+rows.String()[1:]+"]", column(filePathID, "file_path", str), column(posID, "pos", i64))
+		deletes = append(deletes, positionDeletes(path, int64(i+2)))
+	}
+	for _, ahead := range []bool{false, true} {
+		disk := spill.NewDiskBudget(0)
+		config := b.spilling(openSpill(t, vfs.OS(), disk), nil)
+		var tasks []*plan.Task
+		for i := range nData {
+			data := dataFile(int64(1 + i%8))
+			data.Path, data.RecordCount = fmt.Sprintf("a rather long path of a data file/%d", i), 200_000
+			task := &plan.Task{Data: data}
+			for _, d := range deletes {
+				if d.DataSequence >= data.DataSequence {
+					task.Deletes = append(task.Deletes, d)
+				}
+			}
+			tasks = append(tasks, task)
+		}
+		next := 0
+		if ahead {
+			config.NextTask = func(context.Context) (*plan.Task, error) {
+				if next == len(tasks) {
+					return nil, io.EOF
+				}
+				next++
+				return tasks[next-1], nil
+			}
+		}
+		resolver := NewResolver(config)
+		for i, task := range tasks {
+			if ahead {
+				var err error
+				if task, err = resolver.NextTask(context.Background()); err != nil || task != tasks[i] {
+					t.Fatal(err)
+				}
+			}
+			set, err := resolver.ForTask(context.Background(), task)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for pos := 0; pos < 200_000; pos += 1000 {
+				keep := batch.NewMask(1, true)
+				if err := set.Apply(context.Background(), batch.Range{Start: int64(pos), End: int64(pos + 1)}, nil, keep); err != nil {
+					t.Fatal(err)
+				}
+				if want := int64(deleted[task.Data.Path][pos]) >= task.Data.DataSequence; want == keep.Get(0) {
+					t.Fatalf("ahead %v, file %d: position %d is kept: %v", ahead, i, pos, keep.Get(0))
+				}
+			}
+			set.Close()
+		}
+		if err := resolver.Close(); err != nil {
+			t.Error(err)
+		}
+		if disk.Peak() == 0 {
+			t.Error("nothing was spilled")
+		}
+		if peak := b.pool.Peak(); peak > 1<<20 {
+			t.Errorf("%d bytes were charged", peak)
+		}
+	}
+	for path, f := range b.files {
+		if n := f.opened.Load(); n != 2 {
+			t.Errorf("%s was opened %d times by 2 resolvers", path, n)
+		}
+	}
+}
+
 // A full disk and a failing one are errors that leave nothing behind, and the
 // next scan in the same directory works.
 func TestSpillFaults(t *testing.T) {

@@ -8,8 +8,8 @@ import (
 )
 
 // ownDeletes are the positions that concern the data file of one task alone:
-// its deletion vector, or its file-scoped position-delete files, and what keys
-// on disk delete. The Sets of a task share them, since a large data file is
+// its deletion vector, or its file-scoped position-delete files, and what
+// keys and positions on disk delete. The Sets of a task share them, since a large data file is
 // read in parts.
 type ownDeletes struct {
 	task *plan.Task

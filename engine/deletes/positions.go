@@ -71,16 +71,44 @@ func onlyFor(f *plan.File, dataPath string) bool {
 	return string(lower) == dataPath && string(upper) == dataPath
 }
 
-// readPositions reads a position-delete file, for one data file or, with an
-// empty dataPath, for all that it names.
-func (r *Resolver) readPositions(ctx context.Context, f *plan.File, dataPath string) (_ positionIndex, err error) {
-	index := positionIndex{charge: r.cfg.Pool.Reserve("deleted positions"), byPath: map[string]*positionSet{}}
+// readPositions reads a position-delete file for one data file.
+func (r *Resolver) readPositions(ctx context.Context, f *plan.File, dataPath string) (positionIndex, error) {
+	b := &positionBuilder{only: dataPath}
+	err := r.buildPositions(ctx, f, r.cfg.Pool, b)
+	return b.index, err
+}
+
+// readSharedPositions reads a position-delete file for all data files that it
+// names.
+func (r *Resolver) readSharedPositions(ctx context.Context, f *sharedFile) (err error) {
+	b := &positionBuilder{}
+	pool := r.cfg.Pool
+	if r.cfg.spills() {
+		memory, err := r.sharedPositionMemory()
+		if err != nil {
+			return errs.Wrap(err, "read", f.file.Path)
+		}
+		pool = memory.pool
+		b.always = r.cfg.AlwaysSpill
+		b.spill = func(path string, positions *roaring64.Bitmap) error {
+			f.spilled = true
+			return r.spillPositions(ctx, f.number, path, positions)
+		}
+	}
+	err = r.buildPositions(ctx, f.file, pool, b)
+	f.positions = b.index
+	return err
+}
+
+// buildPositions reads a position-delete file into a builder, whose index is
+// empty after an error.
+func (r *Resolver) buildPositions(ctx context.Context, f *plan.File, pool *mem.Pool, b *positionBuilder) (err error) {
+	b.index = positionIndex{charge: pool.Reserve("deleted positions"), byPath: map[string]*positionSet{}}
 	defer func() {
 		if err != nil {
-			index.free()
+			b.index.free()
 		}
 	}()
-	b := &positionBuilder{index: &index, only: dataPath}
 	source := rowSource{file: f, nameMapping: positionNames}
 	if f.ReferencedDataFile != nil {
 		// All rows are for the file that the manifest names: no need to read paths.
@@ -90,20 +118,28 @@ func (r *Resolver) readPositions(ctx context.Context, f *plan.File, dataPath str
 		source.fields = []iceberg.NestedField{posField, filePathField}
 	}
 	if err := r.readRows(ctx, source, func(leaves []arrow.Array) error { return errs.Wrap(b.add(leaves), "read", f.Path) }); err != nil {
-		return index, err
+		return err
 	}
-	return index, b.finish()
+	b.pack()
+	return nil
 }
 
 // positionBuilder sorts rows to the bitmaps of their data files. Rows mostly
 // come sorted, so it works on runs of rows with one path.
 type positionBuilder struct {
-	index *positionIndex
+	index positionIndex
 	only  string // collect for this path alone, unless empty
 	fixed string // the path of all rows, unless empty
-	run   []uint64
+	// spill writes positions that do not fit in memory; nil: they must fit.
+	// With always, none are kept in memory.
+	spill  func(path string, positions *roaring64.Bitmap) error
+	always bool
+
+	run     []uint64
+	touched map[string]*positionSet // by the batch at hand
 }
 
+// add takes a batch of positions and, unless fixed, their paths.
 func (b *positionBuilder) add(leaves []arrow.Array) error {
 	positions, ok := leaves[0].(*array.Int64)
 	if !ok {
@@ -113,12 +149,12 @@ func (b *positionBuilder) add(leaves []arrow.Array) error {
 		return errs.New(errs.Corrupt, "the position-delete file has a null position")
 	}
 	values := positions.Int64Values()
-	touched := map[string]*positionSet{}
+	b.touched = map[string]*positionSet{}
 	if b.fixed != "" {
-		if err := b.addRun(b.fixed, values, touched); err != nil {
+		if err := b.addRun(b.fixed, values); err != nil {
 			return err
 		}
-		return b.account(touched)
+		return b.account()
 	}
 	if leaves[1].NullN() > 0 {
 		return errs.New(errs.Corrupt, "the position-delete file has a null file_path")
@@ -134,27 +170,17 @@ func (b *positionBuilder) add(leaves []arrow.Array) error {
 			end++
 		}
 		if b.only == "" || b.only == path {
-			if err := b.addRun(path, values[start:end], touched); err != nil {
+			if err := b.addRun(path, values[start:end]); err != nil {
 				return err
 			}
 		}
 		start = end
 	}
-	return b.account(touched)
+	return b.account()
 }
 
-func (b *positionBuilder) addRun(path string, values []int64, touched map[string]*positionSet) error {
-	set := b.index.byPath[path]
-	if set == nil {
-		cost := pathCost + int64(len(path))
-		if err := b.index.charge.TryGrow(cost); err != nil {
-			return err
-		}
-		path = strings.Clone(path) // it lies in a buffer that is about to go
-		set = &positionSet{bitmap: roaring64.New()}
-		b.index.byPath[path] = set
-	}
-	touched[path] = set
+// addRun adds positions of one data file.
+func (b *positionBuilder) addRun(path string, values []int64) error {
 	b.run = b.run[:0]
 	for _, v := range values {
 		if v < 0 {
@@ -162,18 +188,78 @@ func (b *positionBuilder) addRun(path string, values []int64, touched map[string
 		}
 		b.run = append(b.run, uint64(v))
 	}
+	if len(b.run) == 0 {
+		return nil
+	}
+	set, err := b.setOf(path)
+	if err != nil {
+		if b.spill == nil || errs.CodeOf(err) != errs.MemoryLimit {
+			return err
+		}
+		if err := b.spillAll(); err != nil {
+			return err
+		}
+	}
+	if set == nil {
+		return b.spill(path, roaring64.BitmapOf(b.run...))
+	}
+	b.touched[path] = set
 	set.bitmap.AddMany(b.run)
 	return nil
 }
 
+// setOf finds or makes the bitmap of a path; it is nil when none are kept.
+func (b *positionBuilder) setOf(path string) (*positionSet, error) {
+	if set := b.index.byPath[path]; set != nil || b.always {
+		return set, nil
+	}
+	cost := pathCost + int64(len(path))
+	if err := b.index.charge.TryGrow(cost); err != nil {
+		return nil, err
+	}
+	set := &positionSet{bitmap: roaring64.New()}
+	b.index.byPath[strings.Clone(path)] = set // path lies in a buffer that is about to go
+	return set, nil
+}
+
 // account charges the growth of the bitmaps that a batch touched.
-func (b *positionBuilder) account(touched map[string]*positionSet) error {
-	for _, set := range touched {
-		if err := set.account(b.index.charge); err != nil {
+func (b *positionBuilder) account() error {
+	for _, set := range b.touched {
+		err := set.account(b.index.charge)
+		if err != nil && b.spill != nil && errs.CodeOf(err) == errs.MemoryLimit {
+			return b.spillAll()
+		}
+		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// spillAll writes every bitmap and forgets it.
+func (b *positionBuilder) spillAll() error {
+	for path, set := range b.index.byPath {
+		if !set.bitmap.IsEmpty() {
+			if err := b.spill(path, set.bitmap); err != nil {
+				return err
+			}
+		}
+	}
+	clear(b.index.byPath)
+	clear(b.touched)
+	b.index.charge.Shrink(b.index.charge.Size())
+	return nil
+}
+
+// pack compresses the bitmaps and gives back what they no longer need.
+func (b *positionBuilder) pack() {
+	for _, set := range b.index.byPath {
+		set.bitmap.RunOptimize()
+		if size := 2 * int64(set.bitmap.GetSizeInBytes()); size < set.charged {
+			b.index.charge.Shrink(set.charged - size)
+			set.charged = size
+		}
+	}
 }
 
 // account charges what a bitmap grew.
@@ -185,18 +271,6 @@ func (s *positionSet) account(charge *mem.Reservation) error {
 			return err
 		}
 		s.charged = size
-	}
-	return nil
-}
-
-// finish packs the bitmaps and gives back what they no longer need.
-func (b *positionBuilder) finish() error {
-	for _, set := range b.index.byPath {
-		set.bitmap.RunOptimize()
-		if size := 2 * int64(set.bitmap.GetSizeInBytes()); size < set.charged {
-			b.index.charge.Shrink(set.charged - size)
-			set.charged = size
-		}
 	}
 	return nil
 }

@@ -11,13 +11,14 @@ import (
 // sharedFile is a delete file that may concern several data files: it is read
 // once and its result stays as long as the resolver.
 type sharedFile struct {
-	file  *plan.File
-	table *keyTable // of an equality-delete file
+	number int // in the order of first use, for spilled records
+	file   *plan.File
+	table  *keyTable // of an equality-delete file
 
 	done      chan struct{} // closed when the fields below are final
 	err       error
 	positions positionIndex // of a position-delete file
-	spilled   bool          // keys of this file are on disk
+	spilled   bool          // keys or positions of this file are on disk
 }
 
 func (f *sharedFile) wait(ctx context.Context) error {
@@ -90,7 +91,7 @@ func (r *Resolver) queueLocked(f *plan.File, table *keyTable) (*sharedFile, erro
 	if err := r.books.TryGrow(fileCost + int64(len(f.Path))); err != nil {
 		return nil, err
 	}
-	shared := &sharedFile{file: f, table: table, done: make(chan struct{})}
+	shared := &sharedFile{number: len(r.files), file: f, table: table, done: make(chan struct{})}
 	r.files[f.Path] = shared
 	r.queue = append(r.queue, shared)
 	return shared, nil
@@ -139,7 +140,7 @@ func (r *Resolver) readShared(ctx context.Context, f *sharedFile) error {
 	if f.table != nil {
 		f.err = r.readKeys(ctx, f)
 	} else {
-		f.positions, f.err = r.readPositions(ctx, f.file, "")
+		f.err = r.readSharedPositions(ctx, f)
 	}
 	return f.err
 }

@@ -3,6 +3,7 @@ package deletes
 import (
 	"context"
 	"encoding/binary"
+	"slices"
 	"sync/atomic"
 
 	"github.com/RoaringBitmap/roaring/v2/roaring64"
@@ -18,33 +19,35 @@ import (
 	"github.com/icebergexec/icebergexec/spill"
 )
 
-// Spilled keys are resolved into positions for many data files at a time, a
+// What spilled is resolved into positions for many data files at a time, a
 // wave, before the first of them is read:
 //
 //	key columns of the wave's files ──> sieve ──> candidates, partitioned as the keys are
 //	                                                 │
 //	spilled keys of partition p ──> tables ── look up ┴──> positions ──> bitmap per data file
+//	spilled positions of the files' paths ──────────────────────────────────┘
 //
 // so the rows of a file keep their order, and what is in memory at a time is
 // one partition of keys and the bitmaps. A partition that does not fit is
 // split by fresh bits of the hash, and one that splitting does not help is
 // worked off piece by piece.
 
-// waveRows is how many rows of data files a wave may have for each byte of the
-// memory limit: a bitmap takes up at most a bit for each row, is charged twice,
-// and shall need an eighth of the memory at most.
-const waveRows = 0.5
+// bytesPerWaveRow is how many bytes of the memory limit a wave needs for each
+// row of its data files: a bitmap takes up at most a bit for each row, is
+// charged twice, and all of them shall need an eighth of the memory at most.
+const bytesPerWaveRow = 2
 
 // member is a data file of a wave.
 type member struct {
 	task   *plan.Task
-	tables []*keyTable // those with spilled keys
+	tables []*keyTable  // those with spilled keys
+	files  map[int]bool // the numbers of position-delete files with spilled positions
 	charge *mem.Reservation
 	set    *positionSet
 }
 
 // spilledPositions returns the positions of a task's data file that spilled
-// keys delete, for the caller to free.
+// keys and positions delete, for the caller to free.
 func (r *Resolver) spilledPositions(ctx context.Context, t *plan.Task) (positionIndex, error) {
 	select {
 	case r.waves <- struct{}{}: // one wave at a time
@@ -53,7 +56,7 @@ func (r *Resolver) spilledPositions(ctx context.Context, t *plan.Task) (position
 		return positionIndex{}, context.Cause(ctx)
 	}
 	if _, known := r.resolved[t]; !known {
-		if err := r.runWave(ctx, t); err != nil {
+		if err := r.runWaves(ctx, t); err != nil {
 			return positionIndex{}, err
 		}
 	}
@@ -62,11 +65,22 @@ func (r *Resolver) spilledPositions(ctx context.Context, t *plan.Task) (position
 	return index, nil
 }
 
-func (r *Resolver) runWave(ctx context.Context, t *plan.Task) (err error) {
-	others, err := r.tasks.upcoming(ctx, t, int64(waveRows*float64(r.cfg.Pool.Limit()))-t.Data.RecordCount)
-	if err != nil {
-		return err
+// runWaves resolves the task and as many others as there is memory for.
+func (r *Resolver) runWaves(ctx context.Context, t *plan.Task) error {
+	for {
+		more, err := r.tasks.upcoming(ctx, t, r.waveRows-t.Data.RecordCount)
+		if err != nil {
+			return err
+		}
+		err = r.runWave(ctx, t, more)
+		if errs.CodeOf(err) != errs.MemoryLimit || len(more) == 0 {
+			return err
+		}
+		r.waveRows /= 4 // the bitmaps were too large after all
 	}
+}
+
+func (r *Resolver) runWave(ctx context.Context, t *plan.Task, more []*plan.Task) (err error) {
 	var members []*member
 	defer func() {
 		for _, m := range members {
@@ -77,49 +91,63 @@ func (r *Resolver) runWave(ctx context.Context, t *plan.Task) (err error) {
 			r.resolved[m.task] = positionIndex{charge: m.charge, byPath: map[string]*positionSet{m.task.Data.Path: m.set}}
 		}
 	}()
-	for _, other := range append([]*plan.Task{t}, others...) {
+	for _, other := range append([]*plan.Task{t}, more...) {
 		if _, known := r.resolved[other]; known {
 			continue
 		}
-		tables, err := r.spilledTables(ctx, other)
+		m, err := r.memberOf(ctx, other)
 		if err != nil {
 			if other == t || ctx.Err() != nil {
 				return err
 			}
 			continue // it gets the error when its turn has come
 		}
-		if len(tables) > 0 {
-			members = append(members, &member{
-				task: other, tables: tables, charge: r.cfg.Pool.Reserve("deleted positions"), set: &positionSet{bitmap: roaring64.New()},
-			})
+		if len(m.tables) > 0 || len(m.files) > 0 {
+			m.charge = r.cfg.Pool.Reserve("deleted positions")
+			members = append(members, m)
 		}
+	}
+	if err := r.addSpilledPositions(ctx, members); err != nil {
+		return err
 	}
 	return r.lookUp(ctx, members)
 }
 
-// spilledTables reads a task's equality-delete files and returns the tables
-// that hold keys of them on disk.
-func (r *Resolver) spilledTables(ctx context.Context, t *plan.Task) ([]*keyTable, error) {
+// memberOf reads a task's shared delete files and finds out which of them have
+// something on disk.
+func (r *Resolver) memberOf(ctx context.Context, t *plan.Task) (*member, error) {
 	c, err := classify(t)
 	if err != nil {
 		return nil, err
 	}
-	files, err := r.read(ctx, nil, c.equality)
+	files, err := r.read(ctx, c.shared, c.equality)
 	if err != nil {
 		return nil, err
 	}
-	var tables []*keyTable
-	seen := map[*keyTable]bool{}
+	m := &member{task: t, files: map[int]bool{}, set: &positionSet{bitmap: roaring64.New()}}
 	for _, f := range files {
-		if f.spilled && !seen[f.table] {
-			seen[f.table] = true
-			tables = append(tables, f.table)
+		switch {
+		case !f.spilled:
+		case f.table == nil:
+			m.files[f.number] = true
+		case !slices.Contains(m.tables, f.table):
+			m.tables = append(m.tables, f.table)
 		}
 	}
-	return tables, nil
+	return m, nil
 }
 
-func (r *Resolver) lookUp(ctx context.Context, members []*member) (err error) {
+// lookUp finds the members' rows whose keys are on disk.
+func (r *Resolver) lookUp(ctx context.Context, all []*member) (err error) {
+	var members []*member
+	for _, m := range all {
+		if len(m.tables) > 0 {
+			members = append(members, m)
+		}
+	}
+	if len(members) == 0 {
+		return nil
+	}
 	dir, err := r.cfg.Spill(ctx)
 	if err != nil {
 		return err
