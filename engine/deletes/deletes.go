@@ -65,7 +65,8 @@ type Config struct {
 	Table Table
 	// Open opens a position- or equality-delete file for reading.
 	Open func(ctx context.Context, f *plan.File) (DeleteFile, error)
-	// Workers is how many shared delete files are read at a time, at least 1.
+	// Workers is how many tasks the scan works on at a time, and how many shared
+	// delete files are read at a time; at least 1.
 	Workers int
 
 	// Spill opens the directory for what does not fit in memory; it may be
@@ -104,15 +105,15 @@ type Resolver struct {
 	expected int64                  // keys that manifests promise
 	own      map[*plan.Task]*ownDeletes
 	latest   *ownDeletes
+	resolved map[*plan.Task]positionIndex // by waves, for tasks that are to come
 	closed   bool
 
 	spillMu   sync.Mutex // guards the making of what follows
 	overflow  *overflow  // nil before the first key that spills
 	positions *positionMemory
 
-	waves    chan struct{}                // holds one element while a wave runs
-	resolved map[*plan.Task]positionIndex // guarded by waves
-	waveRows int64                        // how many rows a wave may have; guarded by waves
+	waves    chan struct{} // holds one element while a wave runs
+	waveRows int64         // how many rows a wave may have; guarded by waves
 }
 
 // fileCost is about what a sharedFile takes up beside its path.
@@ -126,7 +127,7 @@ func NewResolver(cfg Config) *Resolver {
 		waves: make(chan struct{}, 1), resolved: map[*plan.Task]positionIndex{},
 	}
 	r.waveRows = cfg.Pool.Limit() / bytesPerWaveRow
-	r.tasks = taskQueue{books: r.books, next: cfg.NextTask}
+	r.tasks = taskQueue{books: r.books, next: cfg.NextTask, keep: 2*cfg.Workers + 2}
 	return r
 }
 

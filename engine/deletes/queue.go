@@ -17,9 +17,10 @@ type taskQueue struct {
 
 	mu   sync.Mutex
 	next func(ctx context.Context) (*plan.Task, error) // nil: the tasks come from elsewhere
-	// open are tasks that were handed out and may still ask for their deletes;
-	// ahead are those that nobody has seen yet.
+	// open are the latest tasks that were handed out and may still ask for their
+	// deletes, keep at most; ahead are those that nobody has seen yet.
 	open, ahead []*plan.Task
+	keep        int
 	tight       bool  // there was no memory for the last one
 	err         error // of next, io.EOF at the end; comes after ahead
 }
@@ -30,23 +31,38 @@ const taskCost = 512
 func costOf(t *plan.Task) int64 { return taskCost + 8*int64(len(t.Deletes)) }
 
 // NextTask returns the next task of Config.NextTask. The scan must take its
-// tasks here, so that the resolver can look ahead.
+// tasks here, so that the resolver can look ahead. A task need not ask for its
+// deletes: what was prepared for it is freed some tasks later.
 func (r *Resolver) NextTask(ctx context.Context) (*plan.Task, error) {
-	q := &r.tasks
+	t, past, err := r.tasks.pop(ctx)
+	for _, other := range past {
+		if index, known := r.takeResolved(other); known {
+			index.free()
+		}
+	}
+	return t, err
+}
+
+// pop hands out a task. past are those that will not ask any more.
+func (q *taskQueue) pop(ctx context.Context) (t *plan.Task, past []*plan.Task, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if len(q.ahead) == 0 {
 		if err := q.pullLocked(ctx); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
-	t := q.ahead[0]
+	t = q.ahead[0]
 	q.ahead = q.ahead[1:]
 	q.books.Shrink(costOf(t))
 	if len(t.Deletes) > 0 {
 		q.open = append(q.open, t)
 	}
-	return t, nil
+	if over := len(q.open) - q.keep; over > 0 {
+		past = slices.Clone(q.open[:over])
+		q.open = slices.Delete(q.open, 0, over)
+	}
+	return t, past, nil
 }
 
 // pullLocked adds a task to ahead, even if there is no memory for it: its owner

@@ -55,14 +55,30 @@ func (r *Resolver) spilledPositions(ctx context.Context, t *plan.Task) (position
 	case <-ctx.Done():
 		return positionIndex{}, context.Cause(ctx)
 	}
-	if _, known := r.resolved[t]; !known {
-		if err := r.runWaves(ctx, t); err != nil {
-			return positionIndex{}, err
-		}
+	if index, known := r.takeResolved(t); known {
+		return index, nil
 	}
-	index := r.resolved[t]
-	delete(r.resolved, t)
+	if err := r.runWaves(ctx, t); err != nil {
+		return positionIndex{}, err
+	}
+	index, _ := r.takeResolved(t)
 	return index, nil
+}
+
+// takeResolved hands over what a wave has prepared for a task.
+func (r *Resolver) takeResolved(t *plan.Task) (positionIndex, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	index, known := r.resolved[t]
+	delete(r.resolved, t)
+	return index, known
+}
+
+func (r *Resolver) isResolved(t *plan.Task) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_, known := r.resolved[t]
+	return known
 }
 
 // runWaves resolves the task and as many others as there is memory for.
@@ -83,6 +99,8 @@ func (r *Resolver) runWaves(ctx context.Context, t *plan.Task) error {
 func (r *Resolver) runWave(ctx context.Context, t *plan.Task, more []*plan.Task) (err error) {
 	var members []*member
 	defer func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
 		for _, m := range members {
 			if err != nil {
 				m.charge.Free()
@@ -92,7 +110,7 @@ func (r *Resolver) runWave(ctx context.Context, t *plan.Task, more []*plan.Task)
 		}
 	}()
 	for _, other := range append([]*plan.Task{t}, more...) {
-		if _, known := r.resolved[other]; known {
+		if r.isResolved(other) {
 			continue
 		}
 		m, err := r.memberOf(ctx, other)
