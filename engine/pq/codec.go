@@ -31,7 +31,7 @@ type decompressor func(dst, src []byte) error
 func decompressorOf(codec int32) (decompressor, error) {
 	switch codec {
 	case codecNone:
-		return copyBlock, nil
+		return nil, nil // pages are used as they are stored
 	case codecLZ4:
 		raw, err := decompressorOf(codecLZ4Raw)
 		if err != nil {
@@ -70,8 +70,6 @@ func placed(dst, out []byte) error {
 	}
 	return nil
 }
-
-func copyBlock(dst, src []byte) error { return placed(dst, src) }
 
 // zstdDecoder is shared by the process: it holds one decoder's tables for each
 // processor, and decodes without goroutines.

@@ -157,7 +157,6 @@ func (d *decoders) startDictionary(l *leaf, values []byte) (fixedDecoder, bytesD
 
 func (d *decoders) free() {
 	d.dictionary.free()
-	d.lengths.free()
 	d.prefixes.free()
 	d.decimals.out.free()
 	d.sized.out.free()

@@ -332,6 +332,4 @@ func (d *deltaBytes) decode(out *bytesOut, spans []span) error {
 	return decodeSteps(d.next, out, spans)
 }
 
-func (d *deltaLengthBytes) free() {}
-
 func (d *deltaBytes) free() { d.last.free() }

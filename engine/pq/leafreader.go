@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/icebergexec/icebergexec/engine/errs"
+	"github.com/icebergexec/icebergexec/engine/mem"
 )
 
 // leafReader walks over the data pages of a leaf's column chunk.
@@ -21,9 +22,10 @@ type leafReader struct {
 	fixed fixedDecoder
 	bytes bytesDecoder
 
-	index       []pageLocation // of the open column chunk; nil: none
-	indexLooked bool           // index has been read, or must not be used
-	jumped      bool           // the current page was found by the index
+	index        []pageLocation // of the open column chunk; nil: none
+	indexCharged *mem.Reservation
+	indexLooked  bool // index has been read, or must not be used
+	jumped       bool // the current page was found by the index
 }
 
 // pagePosition is the current data page.
@@ -37,7 +39,7 @@ type pagePosition struct {
 
 func newLeafReader(f *File, r *reader, l *leaf) leafReader {
 	own := func() scratch { return scratch{alloc: f.opts.Alloc, charged: r.charged} }
-	c := leafReader{file: f, leaf: l, rowGroup: -1}
+	c := leafReader{file: f, leaf: l, rowGroup: -1, indexCharged: f.opts.Pool.Reserve("Parquet page indexes")}
 	c.pages.source = chunkSource{source: f.source, block: f.opts.ReadSize, scratch: own(), ahead: newReadAhead(r)}
 	c.pages.body = own()
 	c.decoders.layout = l.layout()
@@ -53,6 +55,7 @@ func (c *leafReader) open(ctx context.Context, rowGroup int) error {
 	c.rowGroup = -1
 	c.decoders.dictionary.loaded = false
 	c.index, c.indexLooked, c.jumped = nil, false, false
+	c.indexCharged.Shrink(c.indexCharged.Size())
 	c.page, c.begun = pagePosition{passed: true}, false
 	if err := c.pages.open(c.file, rowGroup, c.leaf); err != nil {
 		return err
@@ -174,7 +177,7 @@ func (c *leafReader) jump(ctx context.Context, row int64) error {
 func (c *leafReader) locate(ctx context.Context, row int64) (p pageLocation, ok bool, err error) {
 	if !c.indexLooked {
 		source := &c.pages.source
-		c.index, err = c.file.offsetIndex(ctx, c.pages.chunk, source.begin, source.end, c.file.meta.rowGroups[c.rowGroup].numRows)
+		c.index, err = c.file.offsetIndex(ctx, c.pages.chunk, source.begin, source.end, c.file.meta.rowGroups[c.rowGroup].numRows, c.indexCharged)
 		if err != nil {
 			return p, false, err
 		}
@@ -212,4 +215,5 @@ func (c *leafReader) checkJump(ctx context.Context) error {
 func (c *leafReader) free() {
 	c.pages.free()
 	c.decoders.free()
+	c.indexCharged.Free()
 }

@@ -4,7 +4,7 @@ import (
 	"context"
 	"sort"
 
-	"github.com/icebergexec/icebergexec/engine/errs"
+	"github.com/icebergexec/icebergexec/engine/mem"
 )
 
 // pageLocation is an entry of an offset index: where a data page lies.
@@ -17,10 +17,17 @@ type pageLocation struct {
 // maxIndex bounds an index that is read whole. A million pages take less.
 const maxIndex = 64 << 20 // 64 MiB
 
-// readSection reads a part of the file in one piece.
-func (f *File) readSection(ctx context.Context, s section) ([]byte, error) {
-	if s.length <= 0 || s.length > maxIndex || s.offset < 0 || s.offset > f.dataEnd-int64(s.length) {
-		return nil, corrupt("an index of %d bytes at offset %d of %d", s.length, s.offset, f.dataEnd)
+// indexInMemory is how many bytes a decoded index may take for each of its
+// bytes in the file.
+const indexInMemory = 8
+
+// readIndex reads an index in one piece; nil when there is none, or none that
+// can be used: one that lies outside the file, or for which the pool has no
+// room, as charged finds out.
+func (f *File) readIndex(ctx context.Context, s section, charged *mem.Reservation) ([]byte, error) {
+	if s.length <= 0 || s.length > maxIndex || s.offset < 0 || s.offset > f.dataEnd-int64(s.length) ||
+		charged.TryGrow(indexInMemory*int64(s.length)) != nil {
+		return nil, nil
 	}
 	return readRange(ctx, f.source, s.offset, s.offset+int64(s.length))
 }
@@ -58,15 +65,9 @@ func parseOffsetIndex(buf []byte) ([]pageLocation, bool) {
 // [start, end) of the file and have the given number of rows; nil when the
 // file has none, or one that contradicts the column chunk: an index only
 // saves reading.
-func (f *File) offsetIndex(ctx context.Context, c *columnChunk, start, end, rows int64) ([]pageLocation, error) {
-	if c.offsetIndex.length == 0 {
-		return nil, nil
-	}
-	buf, err := f.readSection(ctx, c.offsetIndex)
-	if errs.CodeOf(err) == errs.Corrupt {
-		return nil, nil
-	}
-	if err != nil {
+func (f *File) offsetIndex(ctx context.Context, c *columnChunk, start, end, rows int64, charged *mem.Reservation) ([]pageLocation, error) {
+	buf, err := f.readIndex(ctx, c.offsetIndex, charged)
+	if err != nil || buf == nil {
 		return nil, err
 	}
 	pages, ok := parseOffsetIndex(buf)

@@ -136,18 +136,17 @@ type PageStatistics struct {
 func (f *File) PageStatistics(ctx context.Context, rowGroup, leaf int) ([]PageStatistics, error) {
 	g := &f.meta.rowGroups[rowGroup]
 	l, c := f.schema.leaves[leaf], &g.columns[leaf]
-	if c.columnIndex.length == 0 || c.offsetIndex.length == 0 || c.encrypted || l.maxRep > 0 || l.physical != c.physical {
+	if c.columnIndex.length == 0 || c.encrypted || l.maxRep > 0 || l.physical != c.physical {
 		return nil, nil
 	}
-	locations, err := f.offsetIndex(ctx, c, 0, f.dataEnd, g.numRows)
+	charged := f.opts.Pool.Reserve("Parquet page indexes") // while they are decoded
+	defer charged.Free()
+	locations, err := f.offsetIndex(ctx, c, 0, f.dataEnd, g.numRows, charged)
 	if err != nil || locations == nil {
 		return nil, err
 	}
-	buf, err := f.readSection(ctx, c.columnIndex)
-	if errs.CodeOf(err) == errs.Corrupt {
-		return nil, nil
-	}
-	if err != nil {
+	buf, err := f.readIndex(ctx, c.columnIndex, charged)
+	if err != nil || buf == nil {
 		return nil, err
 	}
 	index, ok := parseColumnIndex(buf)

@@ -111,3 +111,36 @@ func TestBudget(t *testing.T) {
 		}
 	}
 }
+
+// TestParts checks that row groups can be read apart, with windows whose size
+// changes on the way.
+func TestParts(t *testing.T) {
+	f, _ := openCase(t, "ascending.parquet", Options{})
+	parts := f.Parts()
+	if len(parts) != 3 || parts[0].Start != 0 || parts[2].End != f.NumRows() {
+		t.Fatal(parts)
+	}
+	r, err := f.NewReader(context.Background(), allColumns(f), parts[1:2])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	at := parts[1].Start
+	for _, rows := range []int{7, 1, 0, 100, 1000} {
+		r.(batch.WindowLimiter).LimitWindow(rows)
+		w, err := r.Next(context.Background())
+		if err != nil || w.Start != at || w.Len() != min(int64(max(rows, 1)), parts[1].End-at) {
+			t.Fatalf("%d rows: %v %v", rows, w, err)
+		}
+		at = w.End
+	}
+	if leaf, ok := f.LeafOf(2); !ok || leaf != 1 {
+		t.Errorf("field 2 is leaf %d, %v", leaf, ok)
+	}
+	if _, ok := f.LeafOf(5); ok {
+		t.Error("a list's element has statistics of rows")
+	}
+	if _, ok := f.LeafOf(99); ok {
+		t.Error("a field that is not there")
+	}
+}

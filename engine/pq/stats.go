@@ -38,17 +38,6 @@ func (f *File) RowGroups() []batch.Range {
 	return groups
 }
 
-// RowGroupBytes is how many bytes the given leaves of a row group take: in the
-// file, and decompressed.
-func (f *File) RowGroupBytes(rowGroup int, leaves []int) (stored, decompressed int64) {
-	for _, leaf := range leaves {
-		c := &f.meta.rowGroups[rowGroup].columns[leaf]
-		stored += max(c.compressedSize, 0)
-		decompressed += max(c.uncompressedSize, 0)
-	}
-	return stored, decompressed
-}
-
 // LeafOf finds the leaf with a field id. A leaf below a list or map has no
 // statistics of rows and is not found.
 func (f *File) LeafOf(fieldID int) (leaf int, ok bool) {
