@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"encoding/json"
 	"time"
 
 	"github.com/icebergexec/icebergexec/engine/expr"
@@ -36,6 +37,12 @@ type ScanRequest struct {
 	// not returned. FilterMode says what null and NaN match.
 	Filter     *expr.Expr
 	FilterMode expr.Mode
+	// Tasks are the data files to read, each as (*plan.Task).Encode wrote it,
+	// with the deletes that are in it; nil: those that the snapshot's plan
+	// gives. An empty list that is not nil gives no rows. Snapshot and filter
+	// are then to be those of the plan: they decide the schema and which rows
+	// of the files match.
+	Tasks []json.RawMessage
 	// Limit is how many rows to return at most; nil: all.
 	Limit *int64
 

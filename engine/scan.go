@@ -27,8 +27,8 @@ const (
 // checked; manifests and data files are read while the stream is. ctx bounds
 // this call only. The caller closes the stream.
 func (e *Engine) Scan(ctx context.Context, request ScanRequest) (batch.Stream, error) {
-	if request.MemoryLimit != 0 && request.MemoryLimit < MinMemoryLimit {
-		return nil, errs.New(errs.InvalidArgument, "memory_limit is %d bytes; it must be at least 16 MiB (%d)", request.MemoryLimit, MinMemoryLimit)
+	if err := checkMemoryLimit(request.MemoryLimit); err != nil {
+		return nil, err
 	}
 	if request.Limit != nil && *request.Limit < 0 {
 		return nil, errs.New(errs.InvalidArgument, "limit is %d; it must not be negative", *request.Limit)
@@ -36,12 +36,31 @@ func (e *Engine) Scan(ctx context.Context, request ScanRequest) (batch.Stream, e
 	if request.BatchRows < 0 {
 		return nil, errs.New(errs.InvalidArgument, "batch_rows is %d; it must be at least 1, or 0 for the engine's", request.BatchRows)
 	}
+	s, err := e.run(ctx, "scan", request.MemoryLimit, func(ctx, lifetime context.Context, s *stream) error {
+		return s.openScan(ctx, lifetime, request)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+func checkMemoryLimit(limit int64) error {
+	if limit != 0 && limit < MinMemoryLimit {
+		return errs.New(errs.InvalidArgument, "memory_limit is %d bytes; it must be at least 16 MiB (%d)", limit, MinMemoryLimit)
+	}
+	return nil
+}
+
+// run makes the stream of an operation. open gives it its schema and inner
+// stream; ctx bounds open, and lifetime what goes on afterwards.
+func (e *Engine) run(ctx context.Context, name string, memoryLimit int64, open func(ctx, lifetime context.Context, s *stream) error) (*stream, error) {
 	lifetime, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	s := &stream{engine: e, pool: e.pool.Child("scan", request.MemoryLimit), cancel: cancel}
+	s := &stream{engine: e, pool: e.pool.Child(name, memoryLimit), cancel: cancel}
 	s.charged = s.pool.Reserve("table metadata and filter")
 	err := e.add(s)
 	if err == nil {
-		err = s.start(ctx, lifetime, request)
+		err = s.start(ctx, lifetime, open)
 	}
 	if err != nil {
 		_ = s.Close() // the error that counts is the request's
@@ -51,66 +70,89 @@ func (e *Engine) Scan(ctx context.Context, request ScanRequest) (batch.Stream, e
 }
 
 // start opens the stream so that Engine.Close can end it meanwhile.
-func (s *stream) start(ctx, lifetime context.Context, request ScanRequest) error {
+func (s *stream) start(ctx, lifetime context.Context, open func(ctx, lifetime context.Context, s *stream) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(lifetime, func() { cancel(context.Cause(lifetime)) })()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	err := s.open(ctx, lifetime, request)
+	err := open(ctx, lifetime, s)
 	if cause := s.stopCause(); cause != nil {
 		return cause
 	}
 	return err
 }
 
-// open reads the metadata and makes the stream's inner scan.
-func (s *stream) open(ctx, lifetime context.Context, request ScanRequest) error {
-	options := s.engine.options
+// source is the table that a request names, and what of it.
+type source struct {
+	fs       fileio.FS
+	table    *meta.Table
+	snapshot *meta.Snapshot // nil: of a table without any
+	schema   *iceberg.Schema
+	filter   *expr.Bound // nil: all rows
+}
+
+// openSource reads the metadata; the stream is charged with what it holds.
+func (s *stream) openSource(ctx context.Context, request ScanRequest) (*source, error) {
 	prefixes := request.PathPrefixes
 	if prefixes == nil {
-		prefixes = options.PathPrefixes
+		prefixes = s.engine.options.PathPrefixes
 	}
-	fs := fileio.WithPrefixes(s.engine.fs, prefixes)
-	table, err := loadTable(ctx, fs, request, s.charged)
+	from := &source{fs: fileio.WithPrefixes(s.engine.fs, prefixes)}
+	var err error
+	if from.table, err = loadTable(ctx, from.fs, request, s.charged); err != nil {
+		return nil, err
+	}
+	if from.snapshot, from.schema, err = choose(from.table, request); err != nil {
+		return nil, err
+	}
+	if request.Filter != nil {
+		if from.filter, err = request.Filter.Bind(from.schema, !request.CaseInsensitive); err != nil {
+			return nil, errs.Wrap(err, "filter", request.MetadataLocation)
+		}
+		if err := s.charged.TryGrow(from.filter.MemorySize()); err != nil {
+			return nil, err
+		}
+	}
+	return from, nil
+}
+
+// openScan makes the stream's inner scan.
+func (s *stream) openScan(ctx, lifetime context.Context, request ScanRequest) error {
+	from, err := s.openSource(ctx, request)
 	if err != nil {
 		return err
 	}
-	snapshot, schema, err := choose(table, request)
-	if err != nil {
-		return err
-	}
-	selection, err := scan.Select(table, schema, request.Columns, !request.CaseInsensitive, request.Arrow)
+	selection, err := scan.Select(from.table, from.schema, request.Columns, !request.CaseInsensitive, request.Arrow)
 	if err != nil {
 		return errs.Wrap(err, "scan", request.MetadataLocation)
 	}
-	var filter *expr.Bound
-	if request.Filter != nil {
-		if filter, err = request.Filter.Bind(schema, !request.CaseInsensitive); err != nil {
-			return errs.Wrap(err, "filter", request.MetadataLocation)
-		}
-		if err := s.charged.TryGrow(filter.MemorySize()); err != nil {
-			return err
-		}
-	}
+	options := s.engine.options
 	batchRows := request.BatchRows
 	if batchRows == 0 {
 		batchRows = options.BatchRows
 	}
 	planTasks := func(ctx context.Context) (scan.Tasks, error) {
-		tasks, err := plan.Plan(ctx, fs, s.pool, plan.Request{
-			Table: table, Snapshot: snapshot, Filter: filter, Mode: request.FilterMode, Workers: options.Threads,
+		tasks, err := plan.Plan(ctx, from.fs, s.pool, plan.Request{
+			Table: from.table, Snapshot: from.snapshot, Filter: from.filter, Mode: request.FilterMode, Workers: options.Threads,
 		})
 		if err != nil {
 			return nil, err
 		}
 		return tasks, nil
 	}
+	if request.Tasks != nil {
+		tasks, err := decodeTasks(request.Tasks, from, request.FilterMode, s.charged)
+		if err != nil {
+			return err
+		}
+		planTasks = func(context.Context) (scan.Tasks, error) { return tasks, nil }
+	}
 	s.schema = selection.Schema
 	s.inner = scan.New(lifetime, scan.Config{
-		Plan: planTasks, Table: table, Schema: schema, Selection: selection,
-		Filter: filter, Mode: request.FilterMode, Limit: request.Limit,
-		FS: fs, Pool: s.pool, Alloc: options.Allocator, Host: options.HostReader,
+		Plan: planTasks, Table: from.table, Schema: from.schema, Selection: selection,
+		Filter: from.filter, Mode: request.FilterMode, Limit: request.Limit,
+		FS: from.fs, Pool: s.pool, Alloc: options.Allocator, Host: options.HostReader,
 		Workers: options.Threads, BatchRows: batchRows, BatchBytes: options.BatchBytes,
 	})
 	return nil

@@ -38,34 +38,47 @@ func (s *stream) Schema() *arrow.Schema { return s.schema }
 // Next implements batch.Stream. An error of ctx itself is not sticky: it ends
 // the wait only, so that a caller can wait in slices of time.
 func (s *stream) Next(ctx context.Context) (arrow.RecordBatch, error) {
+	var record arrow.RecordBatch
+	err := s.step(ctx, func() (err error) {
+		record, err = s.inner.Next(ctx)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.engine.counters.batches.Add(1)
+	s.engine.counters.rows.Add(record.NumRows())
+	return record, nil
+}
+
+// step runs one read of what the stream holds.
+func (s *stream) step(ctx context.Context, read func() error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.stopCause(); err != nil {
-		return nil, err
+		return err
 	}
 	if s.err != nil {
-		return nil, s.err
+		return s.err
 	}
 	if s.closed {
-		return nil, errStreamClosed
+		return errStreamClosed
 	}
-	record, err := s.inner.Next(ctx)
+	err := read()
 	if err == nil {
-		s.engine.counters.batches.Add(1)
-		s.engine.counters.rows.Add(record.NumRows())
-		return record, nil
+		return nil
 	}
 	if cause := s.stopCause(); cause != nil {
-		return nil, cause
+		return cause
 	}
 	if ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
-		return nil, err
+		return err
 	}
 	s.err = err
 	if err != io.EOF {
 		s.cancel(err)
 	}
-	return nil, err
+	return err
 }
 
 var errStreamClosed = errs.New(errs.Cancelled, "the stream is closed")

@@ -319,3 +319,12 @@ func fileSize(f *File) int64 {
 	}
 	return n
 }
+
+// MemorySize is about what the task takes, as if no other shared its deletes.
+func (t *Task) MemorySize() int64 {
+	size := int64(unsafe.Sizeof(*t)) + fileSize(t.Data) + int64(len(t.Deletes))*int64(unsafe.Sizeof(t.Data))
+	for _, f := range t.Deletes {
+		size += fileSize(f)
+	}
+	return size
+}
