@@ -35,6 +35,7 @@ type schemaElement struct {
 type rowGroup struct {
 	numRows int64
 	columns []columnChunk
+	encoded []byte // what all of this was decoded from
 }
 
 type columnChunk struct {
@@ -300,6 +301,7 @@ func (t *thriftReader) logicalType(typ byte) logicalType {
 
 func (t *thriftReader) rowGroup() rowGroup {
 	g := rowGroup{numRows: -1}
+	start := t.pos
 	for id, typ := range t.fields() {
 		switch id {
 		case 1:
@@ -316,6 +318,7 @@ func (t *thriftReader) rowGroup() rowGroup {
 			t.skip(typ)
 		}
 	}
+	g.encoded = t.buf[start:t.pos]
 	return g
 }
 

@@ -114,8 +114,9 @@ func primitiveIDs(schema *iceberg.Schema) []int {
 
 // leafMetrics sum up a leaf over the row groups of a file.
 type leafMetrics struct {
-	size, slots, nulls, nans int64
-	bounds                   bounds
+	size, slots, nulls, nans  int64
+	nullsUnknown, nansUnknown bool // of some copied row group
+	bounds                    bounds
 }
 
 func (g *leafMetrics) add(c *columnWriter, done *finishedChunk) {
@@ -145,8 +146,10 @@ func (w *Writer) written() *Written {
 			continue
 		}
 		d.ValueCounts[id] = g.slots
-		d.NullCounts[id] = g.nulls
-		if l.physical == physFloat || l.physical == physDouble {
+		if !g.nullsUnknown {
+			d.NullCounts[id] = g.nulls
+		}
+		if (l.physical == physFloat || l.physical == physDouble) && !g.nansUnknown {
 			d.NaNCounts[id] = g.nans
 		}
 		if mode.Kind == MetricsCounts || l.maxRep > 0 {

@@ -90,6 +90,7 @@ type Writer struct {
 	charged  *mem.Reservation
 	rows     int64 // in the open row group
 	gathered []leafMetrics
+	copying  []byte // a piece of a file that is copied
 	err      error
 	ended    bool
 }
@@ -189,7 +190,7 @@ func (w *Writer) write(ctx context.Context, record arrow.RecordBatch) error {
 	if rows == 0 {
 		return nil
 	}
-	slice := min(int(max(sliceBytes/max(batch.RecordBytes(record)/int64(rows), 1), 1)), sliceRows)
+	slice := rowsOfSlice(record)
 	for from := 0; from < rows; {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -213,6 +214,12 @@ func (w *Writer) write(ctx context.Context, record arrow.RecordBatch) error {
 		}
 	}
 	return nil
+}
+
+// rowsOfSlice is how many rows of a batch, which is not empty, make a slice.
+func rowsOfSlice(record arrow.RecordBatch) int {
+	row := max(batch.RecordBytes(record)/max(record.NumRows(), 1), 1)
+	return int(min(max(sliceBytes/row, 1), sliceRows))
 }
 
 // encode gives the rows [from, to) to every column.
@@ -253,7 +260,7 @@ func (w *Writer) eachColumn(ctx context.Context, work func(i int, m *pageMaker) 
 
 // held is the memory that the writer keeps.
 func (w *Writer) held() int64 {
-	n := int64(w.blocks.size()) + w.file.kept
+	n := int64(w.blocks.size()) + w.file.kept + int64(len(w.copying))
 	for _, c := range w.columns {
 		n += int64(c.held())
 	}
@@ -314,20 +321,29 @@ func (w *Writer) flush(ctx context.Context) error {
 		group.compressed += chunks[i].compressed
 		group.uncompressed += chunks[i].uncompressed
 	}
-	for i, c := range w.columns {
-		done := &chunks[i]
-		if err := c.writeBloomFilter(&w.file, done); err != nil {
+	for i := range w.columns {
+		chunk, err := w.finishChunk(i, &chunks[i])
+		if err != nil {
 			return err
 		}
-		group.chunks = append(group.chunks, writtenChunk{
-			metadata: c.metadata(w.paths[i], done), columnIndex: c.columnIndex(), offsetIndex: c.offsetIndex(done.dataOffset),
-		})
-		w.gathered[i].add(c, done)
-		c.reset()
+		group.chunks = append(group.chunks, chunk)
 	}
 	w.file.add(group)
 	w.rows = 0
 	return nil
+}
+
+// finishChunk describes a column chunk whose pages are written, writes its
+// Bloom filter and empties the column.
+func (w *Writer) finishChunk(i int, done *finishedChunk) (writtenChunk, error) {
+	c := w.columns[i]
+	if err := c.writeBloomFilter(&w.file, done); err != nil {
+		return writtenChunk{}, err
+	}
+	chunk := writtenChunk{metadata: c.metadata(w.paths[i], done), columnIndex: c.columnIndex(), offsetIndex: c.offsetIndex(done.dataOffset)}
+	w.gathered[i].add(c, done)
+	c.reset()
+	return chunk, nil
 }
 
 // Close ends the file and describes it. Whatever happens, the writer gives back

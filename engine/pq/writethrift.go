@@ -9,10 +9,15 @@ type thriftEncoder struct {
 	last int16 // the id of the open struct's last field
 }
 
-// field writes a field's header. The ids of Parquet are small, so that the
-// short form, which holds the difference to the last id, always fits.
+// field writes a field's header: the difference to the last id, or, where
+// that is large, the id.
 func (t *thriftEncoder) field(id int16, typ byte) {
-	t.buf = append(t.buf, byte(id-t.last)<<4|typ)
+	if delta := id - t.last; delta > 0 && delta < 16 {
+		t.buf = append(t.buf, byte(delta)<<4|typ)
+	} else {
+		t.buf = append(t.buf, typ)
+		t.varint(int64(id))
+	}
 	t.last = id
 }
 
