@@ -420,13 +420,10 @@ func (f *File) bloomSize(ctx context.Context, c *columnChunk) (int64, error) {
 // rawIndex reads an index as it is; nil when there is none, or when its place
 // is damaged: an index only saves reading.
 func (f *File) rawIndex(ctx context.Context, s section) ([]byte, error) {
-	if s.length <= 0 {
+	if s.length <= 0 || s.length > maxIndex || s.offset < 0 || s.offset > f.dataEnd-int64(s.length) {
 		return nil, nil
 	}
-	b, err := f.readSection(ctx, s)
-	if errs.CodeOf(err) == errs.Corrupt {
-		return nil, nil
-	}
+	b, err := readRange(ctx, f.source, s.offset, s.offset+int64(s.length))
 	return b, errs.Wrap(err, "read", f.path)
 }
 

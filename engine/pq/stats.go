@@ -76,14 +76,21 @@ func (f *File) RowGroupStatistics(rowGroup, leaf int) Statistics {
 
 // bounds converts the bounds that the statistics of a column chunk give.
 func (f *File) bounds(l *leaf, s *statistics) (lower, upper []byte) {
-	min, max := s.min, s.max
+	min, max := f.storedBounds(l, s)
+	return f.convertBounds(l, min, max)
+}
+
+// storedBounds are those of the bounds that follow the order of the leaf's
+// type.
+func (f *File) storedBounds(l *leaf, s *statistics) (min, max []byte) {
+	min, max = s.min, s.max
 	if !f.typeOrdered(l) {
 		min, max = nil, nil
 	}
 	if min == nil && max == nil && l.signedOrder() {
 		min, max = s.oldMin, s.oldMax
 	}
-	return f.convertBounds(l, min, max)
+	return min, max
 }
 
 // typeOrdered reports whether the bounds of a leaf follow its type's order.
