@@ -1,6 +1,7 @@
 package pq
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -140,14 +141,14 @@ func TestDictionaryWithoutOffset(t *testing.T) {
 // is read.
 func TestLyingOffsetIndex(t *testing.T) {
 	var pages []craftedPage
-	for i := range 10 {
-		pages = append(pages, dataV1(10, encPlain, nil, nil, int32s(int32(10*i), 10)))
+	for i := range 10 { // larger than what is read of a page to see its header
+		pages = append(pages, dataV1(200, encPlain, nil, nil, int32s(int32(200*i), 200)))
 	}
 	lies := map[string]func(p []pageLocation) []pageLocation{
 		"right":          func(p []pageLocation) []pageLocation { return p },
 		"rows shifted":   func(p []pageLocation) []pageLocation { p[5].firstRow++; return p },
 		"page left out":  func(p []pageLocation) []pageLocation { return slices.Delete(p, 4, 5) },
-		"rows backwards": func(p []pageLocation) []pageLocation { p[5].firstRow = 3; return p },
+		"rows backwards": func(p []pageLocation) []pageLocation { p[5].firstRow = 30; return p },
 		"offsets swapped": func(p []pageLocation) []pageLocation {
 			p[5].offset, p[6].offset = p[6].offset, p[5].offset
 			return p
@@ -158,12 +159,42 @@ func TestLyingOffsetIndex(t *testing.T) {
 		"too many rows":    func(p []pageLocation) []pageLocation { p[9].firstRow = 1 << 50; return p },
 	}
 	for name, lie := range lies {
-		content := craft([]schemaElement{root(1), primitive("i", required, physInt32)}, 100, craftedColumn{values: 100, pages: pages, offsetIndex: lie})
-		for first := int64(0); first < 100; first += 3 {
-			ranges := []batch.Range{{Start: first, End: first + 1}, {Start: max(first+1, min(first+37, 99)), End: 100}}
-			values, err := readCrafted(t, content, Options{ReadSize: 16}, selection{batchRows: 200, ranges: ranges})
-			if err != nil || values[0][0] != fmt.Sprint(first) || values[0][len(values[0])-1] != "99" {
+		content := craft([]schemaElement{root(1), primitive("i", required, physInt32)}, 2000, craftedColumn{values: 2000, pages: pages, offsetIndex: lie})
+		for first := int64(0); first < 2000; first += 61 {
+			ranges := []batch.Range{{Start: first, End: first + 1}, {Start: max(first+1, min(first+737, 1999)), End: 2000}}
+			values, err := readCrafted(t, content, Options{ReadSize: 16}, selection{batchRows: 4000, ranges: ranges})
+			if err != nil || values[0][0] != fmt.Sprint(first) || values[0][len(values[0])-1] != "1999" {
 				t.Errorf("%s, row %d: %v %v", name, first, values, err)
+			}
+		}
+	}
+}
+
+// TestLyingOffsetIndexOfList: of a list, an index that is wrong may be an
+// error, but not other values.
+func TestLyingOffsetIndexOfList(t *testing.T) {
+	schema := []schemaElement{root(1), group("l", required, 3, 1), group("list", repeated, -1, 1), primitive("element", required, physInt32)}
+	var pages []craftedPage
+	for i := range 10 {
+		pages = append(pages, dataV1(200, encPlain, levelRuns(make([]byte, 200)...), levelRuns(bytes.Repeat([]byte{1}, 200)...), int32s(int32(200*i), 200)))
+	}
+	for name, c := range map[string]struct {
+		lie   func(p []pageLocation) []pageLocation
+		right bool
+	}{
+		"right":         {func(p []pageLocation) []pageLocation { return p }, true},
+		"rows shifted":  {func(p []pageLocation) []pageLocation { p[5].firstRow++; return p }, false},
+		"page left out": {func(p []pageLocation) []pageLocation { return slices.Delete(p, 4, 5) }, false},
+		"backwards":     {func(p []pageLocation) []pageLocation { p[5].firstRow = 30; return p }, true},
+	} {
+		content := craft(schema, 2000, craftedColumn{values: 2000, pages: pages, offsetIndex: c.lie})
+		for first := int64(0); first < 2000; first += 61 {
+			values, err := readCrafted(t, content, Options{ReadSize: 16}, selection{ranges: []batch.Range{{Start: first, End: first + 1}}})
+			switch {
+			case err != nil && (c.right || errs.CodeOf(err) != errs.Corrupt):
+				t.Errorf("%s, row %d: %v", name, first, err)
+			case err == nil && values[0][0] != fmt.Sprintf("[%d]", first):
+				t.Errorf("%s, row %d: %v", name, first, values)
 			}
 		}
 	}

@@ -190,6 +190,14 @@ func (c *leafReader) locate(ctx context.Context, row int64) (p pageLocation, ok 
 	return p, p.offset > c.pages.source.offset(), nil
 }
 
+// lastRow is the row behind those of a page, as the index says.
+func (c *leafReader) lastRow(p pageLocation) int64 {
+	if next := pageOf(c.index, p.firstRow) + 1; next < len(c.index) {
+		return c.index[next].firstRow
+	}
+	return c.file.meta.rowGroups[c.rowGroup].numRows
+}
+
 // checkJump compares the page that a jump led to with the index. One that
 // differs shows that the index is of no use: the column chunk is read from its
 // start without it.
@@ -198,11 +206,7 @@ func (c *leafReader) checkJump(ctx context.Context) error {
 		return nil
 	}
 	c.jumped = false
-	end := c.file.meta.rowGroups[c.rowGroup].numRows
-	if next := pageOf(c.index, c.page.start) + 1; next < len(c.index) {
-		end = c.index[next].firstRow
-	}
-	if c.page.end == end {
+	if c.page.end == c.lastRow(c.index[pageOf(c.index, c.page.start)]) {
 		return nil
 	}
 	if err := c.open(ctx, c.rowGroup); err != nil {

@@ -1,6 +1,7 @@
 package pq
 
 import (
+	"bytes"
 	"context"
 )
 
@@ -218,6 +219,10 @@ func (c *nestedLeaf) nextLevels(ctx context.Context, row int64, n int) (passed i
 			c.pages.source.seek(p.offset, int(p.size))
 			c.page.passed = true
 			passed = int(p.firstRow - row)
+			if err := c.nextPage(ctx); err != nil {
+				return passed, err
+			}
+			return passed, c.loadJumped(ctx, p)
 		}
 	}
 	for {
@@ -237,6 +242,22 @@ func (c *nestedLeaf) nextLevels(ctx context.Context, row int64, n int) (passed i
 			return passed, nil // the page after this one is wanted
 		}
 	}
+}
+
+// loadJumped loads the page that the index led to, and checks that it has the
+// rows that the index says.
+func (c *nestedLeaf) loadJumped(ctx context.Context, p pageLocation) error {
+	if err := c.loadLevels(ctx); err != nil {
+		return err
+	}
+	rows := len(c.pageDef)
+	if c.leaf.maxRep > 0 {
+		rows = bytes.Count(c.pageRep, []byte{0})
+	}
+	if want := c.lastRow(p) - p.firstRow; int64(rows) != want || c.leaf.maxRep > 0 && c.pageRep[0] != 0 {
+		return corrupt("the offset index of row group %d says that a page of %d rows has %d", c.rowGroup, rows, want)
+	}
+	return nil
 }
 
 // loadLevels decompresses the current page and decodes its levels.
