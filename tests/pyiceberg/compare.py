@@ -63,7 +63,8 @@ def run(pytest: str, tests: str, report: Path, options: list[str]) -> dict[str, 
         check=False,
     )
     if not report.exists():
-        sys.exit(f"pytest ended with {done.returncode} and no report:\n{done.stdout[-4000:]}")
+        tail = "\n".join(line[:200] for line in done.stdout.splitlines()[-80:])
+        sys.exit(f"pytest ended with {done.returncode} and no report:\n{tail}")
     outcomes = {}
     for case in ElementTree.parse(report).iter("testcase"):
         failure = next((child for child in case if child.tag in ("failure", "error", "skipped")), None)
