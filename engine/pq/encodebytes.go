@@ -137,10 +137,12 @@ func (e *bytesEncoder) bound(v []byte, h uint64) {
 	e.some = true
 }
 
-func (e *bytesEncoder) dictionaryBytes() int { return len(e.table.buf) + e.table.len()*e.prefix }
+func (e *bytesEncoder) dictionaryBytes() int { return e.pages.dictionaryBytes(e.entryBytes()) }
+
+func (e *bytesEncoder) entryBytes() int { return len(e.table.buf) + e.table.len()*e.prefix }
 
 func (e *bytesEncoder) pageBytes() (int, bool) {
-	full := e.dictionaryBytes() > e.pages.limit
+	full := e.entryBytes() > e.pages.limit
 	switch e.pages.state {
 	case dictTrial:
 		return e.raw, full
@@ -160,7 +162,7 @@ func (e *bytesEncoder) endPage(dst []byte, last bool) ([]byte, encoding, bounds)
 	if e.pages.state == dictTrial {
 		raw := e.raw
 		e.raw = 0
-		if !e.pages.decide(e.table.len(), e.dictionaryBytes(), raw, last) {
+		if !e.pages.decide(e.table.len(), e.entryBytes(), raw, last) {
 			for _, i := range e.pages.indices {
 				dst = e.appendPlain(dst, e.table.entry(i))
 			}
@@ -173,7 +175,7 @@ func (e *bytesEncoder) endPage(dst []byte, last bool) ([]byte, encoding, bounds)
 	}
 	if e.pages.state == dictUsed {
 		dst = e.pages.appendIndices(dst, e.table.len())
-		if e.dictionaryBytes() > e.pages.limit {
+		if e.entryBytes() > e.pages.limit {
 			e.pages.state = dictPlain
 		}
 		return dst, encRLEDictionary, b

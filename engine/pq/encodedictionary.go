@@ -71,6 +71,14 @@ func (d *dictionaryPages) appendIndices(dst []byte, entries int) []byte {
 	return dst
 }
 
+// dictionaryBytes is the size of entries as far as pages refer to them.
+func (d *dictionaryPages) dictionaryBytes(entries int) int {
+	if d.state == dictUsed || d.written {
+		return entries
+	}
+	return 0
+}
+
 // reset starts a column chunk.
 func (d *dictionaryPages) reset() {
 	d.state, d.indices, d.seen, d.written = dictTrial, d.indices[:0], 0, false

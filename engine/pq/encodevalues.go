@@ -29,7 +29,7 @@ type encoder interface {
 	// dictionaryPage appends the entries of the dictionary, in the encoding
 	// PLAIN, when pages refer to one.
 	dictionaryPage(dst []byte) (out []byte, entries int)
-	// dictionaryBytes is the size of the dictionary so far.
+	// dictionaryBytes is the size of the dictionary that pages refer to.
 	dictionaryBytes() int
 	// nans counts the NaNs since reset.
 	nans() int64
@@ -197,10 +197,12 @@ func (e *wordEncoder[T]) addPlain(values []T) {
 	}
 }
 
-func (e *wordEncoder[T]) dictionaryBytes() int { return len(e.table.entries) * e.width() }
+func (e *wordEncoder[T]) dictionaryBytes() int { return e.pages.dictionaryBytes(e.entryBytes()) }
+
+func (e *wordEncoder[T]) entryBytes() int { return len(e.table.entries) * e.width() }
 
 func (e *wordEncoder[T]) pageBytes() (int, bool) {
-	full := e.dictionaryBytes() > e.pages.limit
+	full := e.entryBytes() > e.pages.limit
 	switch e.pages.state {
 	case dictTrial:
 		return len(e.pages.indices) * e.width(), full
@@ -218,7 +220,7 @@ func (e *wordEncoder[T]) endPage(dst []byte, last bool) ([]byte, encoding, bound
 	}
 	entries := len(e.table.entries)
 	if e.pages.state == dictTrial {
-		if !e.pages.decide(entries, e.dictionaryBytes(), len(e.pages.indices)*e.width(), last) {
+		if !e.pages.decide(entries, e.entryBytes(), len(e.pages.indices)*e.width(), last) {
 			for _, i := range e.pages.indices {
 				dst = append(dst, bytesOf(e.table.entries[i:i+1])...)
 			}
@@ -231,7 +233,7 @@ func (e *wordEncoder[T]) endPage(dst []byte, last bool) ([]byte, encoding, bound
 	}
 	if e.pages.state == dictUsed {
 		dst = e.pages.appendIndices(dst, entries)
-		if e.dictionaryBytes() > e.pages.limit {
+		if e.entryBytes() > e.pages.limit {
 			e.pages.state = dictPlain
 		}
 		return dst, encRLEDictionary, b

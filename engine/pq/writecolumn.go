@@ -237,6 +237,14 @@ func (c *columnWriter) held() int {
 // held is the size of what is kept of a page for the indexes.
 func (p *writtenPage) held() int { return 160 + len(p.bounds.min) + len(p.bounds.max) }
 
+// trim gives the memory back that a column without an open chunk keeps for the
+// next one.
+func (c *columnWriter) trim() {
+	c.encoder = newEncoder(c.leaf, c.options.DictionaryBytes, c.filter)
+	c.shred = shredder{leaf: c.leaf, path: c.shred.path}
+	c.page, c.pages = openPage{}, nil
+}
+
 // reset starts a column chunk.
 func (c *columnWriter) reset() {
 	c.encoder.reset()

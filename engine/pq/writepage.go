@@ -98,3 +98,6 @@ func (h *pageHeader) write(t *thriftEncoder) {
 }
 
 func (m *pageMaker) held() int { return cap(m.body) + cap(m.header.buf) + cap(m.compressed) }
+
+// trim gives the workspace back.
+func (m *pageMaker) trim() { m.body, m.header.buf, m.compressed = nil, nil, nil }

@@ -209,8 +209,7 @@ func (w *Writer) write(ctx context.Context, record arrow.RecordBatch) error {
 			}
 		}
 		if crowded {
-			w.blocks.trim()
-			w.chargeAnyway()
+			w.trim()
 		}
 	}
 	return nil
@@ -272,7 +271,7 @@ func (w *Writer) held() int64 {
 
 func (w *Writer) charge() error { return w.charged.Resize(w.held()) }
 
-// chargeAnyway charges what a row group takes that may not end yet.
+// chargeAnyway charges what the writer keeps, even past the limit.
 func (w *Writer) chargeAnyway() {
 	if missing := w.held() - w.charged.Size(); missing > 0 {
 		w.charged.ForceGrow(missing)
@@ -286,10 +285,25 @@ func (w *Writer) chargeAnyway() {
 func (w *Writer) Flush(ctx context.Context) error {
 	return w.step(func() error {
 		err := w.flush(ctx)
-		w.blocks.trim()
-		w.chargeAnyway()
+		w.trim()
 		return err
 	})
+}
+
+// trim gives back what nothing open needs, and charges what is left even if
+// memory is short: a row group that has just begun may not end yet.
+func (w *Writer) trim() {
+	w.blocks.trim()
+	if w.rows == 0 {
+		for _, c := range w.columns {
+			c.trim()
+		}
+		w.copying = nil
+	}
+	for _, m := range w.makers {
+		m.trim()
+	}
+	w.chargeAnyway()
 }
 
 // flush writes the open row group.
