@@ -76,6 +76,13 @@ iex_status iex_scan(iex_engine *engine, const char *request, size_t size, iex_st
 	return iexgo_scan(engine, (char *)request, size, out, error);
 }
 
+iex_status iex_plan(iex_engine *engine, const char *request, size_t size, iex_stream **out, struct iex_error *error) {
+	CLEAR(out);
+	ENTER(out, "iex_plan");
+	if (!request) return fail(error, IEX_INVALID_ARGUMENT, "iex_plan: request is NULL");
+	return iexgo_plan(engine, (char *)request, size, out, error);
+}
+
 iex_status iex_stream_schema(iex_stream *stream, struct ArrowSchema *out, struct iex_error *error) {
 	CLEAR(out);
 	ENTER(out, "iex_stream_schema");

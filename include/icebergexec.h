@@ -220,6 +220,16 @@ typedef struct iex_stream iex_stream;
  */
 iex_status iex_scan(iex_engine *engine, const char *request, size_t size, iex_stream **out, struct iex_error *error);
 
+/*
+ * iex_plan lists the data files that a scan of a table would read, each with its deletes, in the order of the scan's
+ * rows: one row a file, as soon as its manifest is read. request is a JSON object ("Plan" in docs/requests.md, which
+ * also lists the columns). The column task holds what iex_scan takes in the member tasks of its request, so that one
+ * process can plan and others read. The caller releases the stream.
+ *
+ * Errors: those of iex_scan. \since 1.0
+ */
+iex_status iex_plan(iex_engine *engine, const char *request, size_t size, iex_stream **out, struct iex_error *error);
+
 /* ---- Streams --------------------------------------------------------------------------------------------------- */
 
 /*

@@ -86,6 +86,9 @@ func describe(t reflect.Type) string {
 	case reflect.Int, reflect.Int64:
 		return "a whole number"
 	case reflect.Slice:
+		if t.Elem() == reflect.TypeFor[json.RawMessage]() {
+			return "an array of JSON objects"
+		}
 		return "an array of strings"
 	case reflect.Map:
 		return "an object whose values are strings"

@@ -2,7 +2,7 @@
 // docs/requests.md describes, and how they become options and requests of the
 // engine.
 //
-//	JSON --fields: no unknown, none twice--> EngineOptions, Scan --> engine.Options, engine.ScanRequest
+//	JSON --fields: no unknown, none twice--> EngineOptions, Scan, Plan --> engine.Options, engine.ScanRequest, engine.PlanRequest
 package request
 
 import (
@@ -61,6 +61,7 @@ type Scan struct {
 	Filter           json.RawMessage   `json:"filter"`
 	FilterMode       *string           `json:"filter_mode"`
 	CaseSensitive    *bool             `json:"case_sensitive"`
+	Tasks            []json.RawMessage `json:"tasks"`
 	Limit            *int64            `json:"limit"`
 	BatchRows        *int              `json:"batch_rows"`
 	LargeTypes       bool              `json:"large_types"`
@@ -78,11 +79,12 @@ func ParseScan(text []byte) (engine.ScanRequest, error) {
 		Metadata: d.Metadata, MetadataLocation: d.MetadataLocation,
 		SnapshotID: d.SnapshotID, Ref: d.Ref,
 		Columns: d.Columns, CaseInsensitive: d.CaseSensitive != nil && !*d.CaseSensitive, Limit: d.Limit,
+		Tasks:       d.Tasks,
 		Arrow:       project.ArrowOptions{FieldIDs: true, LargeStrings: d.LargeTypes, LargeLists: d.LargeTypes},
 		MemoryLimit: int64(d.MemoryLimit), PathPrefixes: d.PathPrefixes,
 	}
 	if d.Metadata == nil && d.MetadataLocation == "" {
-		return req, errs.New(errs.InvalidArgument, "metadata_location is missing: the request must name a table metadata file, or hold the metadata")
+		return req, errNoTable
 	}
 	if d.Limit != nil && *d.Limit < 0 {
 		return req, bad("limit", *d.Limit, "a whole number of at least 0")
@@ -93,22 +95,62 @@ func ParseScan(text []byte) (engine.ScanRequest, error) {
 		}
 		req.BatchRows = *d.BatchRows
 	}
-	if d.FilterMode != nil {
-		mode, err := expr.ParseMode(*d.FilterMode)
-		if err != nil {
-			return req, err
-		}
-		req.FilterMode = mode
-	}
-	if d.Filter != nil {
-		filter, err := expr.Parse(d.Filter)
-		if err != nil {
-			return req, err
-		}
-		req.Filter = filter
-	}
-	return req, nil
+	var err error
+	req.Filter, req.FilterMode, err = parseFilter(d.Filter, d.FilterMode)
+	return req, err
 }
+
+func parseFilter(text json.RawMessage, modeName *string) (filter *expr.Expr, mode expr.Mode, err error) {
+	if modeName != nil {
+		if mode, err = expr.ParseMode(*modeName); err != nil {
+			return nil, mode, err
+		}
+	}
+	if text != nil {
+		filter, err = expr.Parse(text)
+	}
+	return filter, mode, err
+}
+
+// Plan is the document of iex_plan.
+type Plan struct {
+	Version           Version           `json:"version"`
+	MetadataLocation  string            `json:"metadata_location"`
+	Metadata          json.RawMessage   `json:"metadata"`
+	SnapshotID        *int64            `json:"snapshot_id"`
+	Ref               string            `json:"ref"`
+	FromSnapshotID    *int64            `json:"from_snapshot_id"`
+	Filter            json.RawMessage   `json:"filter"`
+	FilterMode        *string           `json:"filter_mode"`
+	CaseSensitive     *bool             `json:"case_sensitive"`
+	IncludeEmptyFiles bool              `json:"include_empty_files"`
+	Metrics           bool              `json:"metrics"`
+	MemoryLimit       Size              `json:"memory_limit"`
+	PathPrefixes      map[string]string `json:"path_prefixes"`
+}
+
+// ParsePlan reads the document of iex_plan.
+func ParsePlan(text []byte) (engine.PlanRequest, error) {
+	var d Plan
+	if err := decode(text, &d); err != nil {
+		return engine.PlanRequest{}, err
+	}
+	req := engine.PlanRequest{
+		Metadata: d.Metadata, MetadataLocation: d.MetadataLocation,
+		SnapshotID: d.SnapshotID, Ref: d.Ref, FromSnapshotID: d.FromSnapshotID,
+		CaseInsensitive:   d.CaseSensitive != nil && !*d.CaseSensitive,
+		IncludeEmptyFiles: d.IncludeEmptyFiles, Metrics: d.Metrics,
+		MemoryLimit: int64(d.MemoryLimit), PathPrefixes: d.PathPrefixes,
+	}
+	if d.Metadata == nil && d.MetadataLocation == "" {
+		return req, errNoTable
+	}
+	var err error
+	req.Filter, req.FilterMode, err = parseFilter(d.Filter, d.FilterMode)
+	return req, err
+}
+
+var errNoTable = errs.New(errs.InvalidArgument, "metadata_location is missing: the request must name a table metadata file, or hold the metadata")
 
 // EngineStats is the document of iex_engine_stats.
 type EngineStats struct {

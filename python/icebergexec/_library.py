@@ -131,6 +131,7 @@ _PROTOTYPES: dict[str, tuple[Any, ...]] = {
     "iex_engine_close": (_HANDLE_OUT,),
     "iex_engine_stats": (ctypes.c_void_p, _HANDLE_OUT),
     "iex_scan": (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t, _HANDLE_OUT),
+    "iex_plan": (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t, _HANDLE_OUT),
     "iex_stream_schema": (ctypes.c_void_p, ctypes.POINTER(ArrowSchema)),
     "iex_stream_next": (ctypes.c_void_p, ctypes.c_int64, ctypes.POINTER(ArrowArray)),
     "iex_stream_cancel": (ctypes.c_void_p,),

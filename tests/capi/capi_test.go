@@ -125,6 +125,7 @@ func programs(t *testing.T) map[string][]string {
 	location, rows := table(t, "eq_composite")
 	return map[string][]string{
 		"contract.c": {location, rows},
+		"plans.c":    {location, rows},
 		"streams.c":  {location, rows},
 		"waiting.c":  {location},
 		"forked.c":   {location},

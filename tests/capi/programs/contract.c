@@ -252,6 +252,17 @@ static void requests_are_checked(void) {
 		CHECK_TEXT(error.message, cases[i].says);
 		clear_error();
 	}
+	const char *tasks = "{\"metadata_location\": \"/x\", \"tasks\": 7}";
+	CHECK_STATUS(iex_scan(engine, tasks, strlen(tasks), &stream, &error), IEX_INVALID_ARGUMENT);
+	CHECK_TEXT(error.message, "tasks is 7; it must be an array of JSON objects");
+	clear_error();
+	const char *plan = "{\"metadata_location\": \"/x\", \"limit\": 1}";
+	CHECK_STATUS(iex_plan(engine, plan, strlen(plan), &stream, &error), IEX_INVALID_ARGUMENT);
+	CHECK_TEXT(error.message, "unknown field \"limit\"; known are version, metadata_location");
+	clear_error();
+	CHECK_STATUS(iex_plan(engine, NULL, 0, &stream, &error), IEX_INVALID_ARGUMENT);
+	CHECK_TEXT(error.message, "request is NULL");
+	clear_error();
 	const char *missing = "{\"metadata_location\": \"/no/such/v1.metadata.json\"}";
 	CHECK_STATUS(iex_scan(engine, missing, strlen(missing), &stream, &error), IEX_NOT_FOUND);
 	CHECK_TEXT(error.message, "/no/such/v1.metadata.json");

@@ -41,6 +41,8 @@ static void every_function_is_fenced(void) {
 	char *json;
 	panic_in("iex_scan");
 	check_defect(iex_scan(engine, "{}", 2, &other, &error), "iex_scan");
+	panic_in("iex_plan");
+	check_defect(iex_plan(engine, "{}", 2, &other, &error), "iex_plan");
 	panic_in("iex_engine_stats");
 	check_defect(iex_engine_stats(engine, &json, &error), "iex_engine_stats");
 	panic_in("iex_stream_schema");
