@@ -11,8 +11,11 @@ write them as identifiers (memory_limit, PYICEBERG_EXECUTION__MEMORY_LIMIT).
 from __future__ import annotations
 
 import contextvars
+import functools
 import json
+import logging
 import os
+import stat
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -22,6 +25,8 @@ from typing import Any
 from icebergexec._sizes import ALLOWED as _SIZE_ALLOWED
 from icebergexec._sizes import format_size, parse_size
 from icebergexec.errors import InvalidArgumentError
+
+logger = logging.getLogger("icebergexec")
 
 ENVIRONMENT_PREFIX = "PYICEBERG_EXECUTION__"
 MINIMUM_MEMORY_LIMIT = 16 << 20  # 16 MiB: below it one page and one dictionary per column may not fit
@@ -273,43 +278,65 @@ def _from_environment() -> dict[str, Setting]:
     found = {}
     for variable, value in os.environ.items():
         if variable.upper().startswith(ENVIRONMENT_PREFIX):
-            name = variable[len(ENVIRONMENT_PREFIX) :].lower().replace("_", "-")
-            if name in KEYS:
-                source = f"environment {variable}"
-                found[name] = Setting(parse(KEYS[name], value, source), source)
+            source = f"environment {variable}"
+            key = KEYS.get(variable[len(ENVIRONMENT_PREFIX) :].lower().replace("_", "-"))
+            if key is None:
+                _warn_unknown(variable, "environment")
+            else:
+                found[key.name] = Setting(parse(key, value, source), source)
     return found
 
 
 def _from_file() -> dict[str, Setting]:
-    """The `execution:` section of the file that pyiceberg would use.
-
-    Read here rather than through pyiceberg, which lower-cases every key, those
-    of path-prefixes too.
-    """
+    """The `execution:` section of the file that pyiceberg would use."""
     for directory in (os.environ.get("PYICEBERG_HOME"), os.path.expanduser("~"), os.getcwd()):
-        path = Path(directory or "", ".pyiceberg.yaml")
-        if not directory or not path.is_file():
-            continue
+        path = os.path.join(directory, ".pyiceberg.yaml") if directory else ""
         try:
-            import strictyaml  # comes with pyiceberg, which owns the file
-        except ImportError:
-            return {}
-        document = strictyaml.load(path.read_text(encoding="utf-8")).data
-        if not document:
-            continue  # as pyiceberg does: an empty file does not end the search
-        section = next((value for name, value in document.items() if name.lower() == "execution"), None)
-        if section is None:
-            return {}
-        source = f"file {path}"
-        if not isinstance(section, Mapping):
-            raise InvalidArgumentError(
-                f"configuration execution: {section!r} ({source}) is not allowed; it must be a section of keys"
-            )
-        named = {name.lower(): value for name, value in section.items()}
-        return {
-            name: Setting(parse(KEYS[name], value, source), source) for name, value in named.items() if name in KEYS
-        }
+            status = os.stat(path)
+        except OSError:
+            continue
+        if not stat.S_ISREG(status.st_mode):
+            continue
+        settings = _parse_file(path, status.st_mtime_ns, status.st_size)
+        if settings is not None:
+            return settings
     return {}
+
+
+@functools.lru_cache(maxsize=8)
+def _parse_file(path: str, _modified: int, _size: int) -> dict[str, Setting] | None:
+    """The settings in a file; None for an empty file, which does not end the search.
+
+    Parsed here rather than by pyiceberg, which lower-cases every key, those of
+    path-prefixes too.
+    """
+    try:
+        import strictyaml  # comes with pyiceberg, which owns the file
+    except ImportError:
+        return {}
+    document = strictyaml.load(Path(path).read_text(encoding="utf-8")).data
+    if not document:
+        return None
+    section: Any = next((value for name, value in document.items() if name.lower() == "execution"), {})
+    source = f"file {path}"
+    if not isinstance(section, Mapping):
+        raise InvalidArgumentError(
+            f"configuration execution: {section!r} ({source}) is not allowed; it must be a section of keys"
+        )
+    found = {}
+    for name, value in section.items():
+        key = KEYS.get(name.lower())
+        if key is None:
+            _warn_unknown(name, source)
+        else:
+            found[key.name] = Setting(parse(key, value, source), source)
+    return found
+
+
+@functools.lru_cache(maxsize=64)
+def _warn_unknown(name: str, source: str) -> None:
+    """Once for each key: it may be meant for a later version, or be misspelt."""
+    logger.warning("configuration %s (%s) is not known and has no effect", name, source)
 
 
 # Set by enable() for the process and by enabled() for one context.
@@ -344,7 +371,7 @@ def in_context() -> bool:
 
 
 def current(**arguments: Any) -> Configuration:
-    """What is in force here, with the given arguments on top. Files and environment are read anew each time."""
+    """What is in force here, with the given arguments on top. Files and environment are looked at each time."""
     settings = {name: Setting(key.default, "default") for name, key in KEYS.items()}
     for layer in (_from_file(), _from_environment(), _process, _context.get() or {}, parse_arguments(arguments)):
         settings.update(layer)

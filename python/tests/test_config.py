@@ -124,6 +124,24 @@ def test_unknown_argument() -> None:
         icebergexec.config(memory_limits=1)
 
 
+def test_unknown_keys_are_warnings(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / ".pyiceberg.yaml").write_text("execution:\n  memory-limits: 1GB\n  Threads: 2\n")
+    monkeypatch.setenv("PYICEBERG_HOME", str(tmp_path))
+    monkeypatch.setenv("PYICEBERG_EXECUTION__SPILL_DIRECTORY", "/tmp")
+    for _ in range(2):
+        assert icebergexec.config()["threads"] == 2
+    assert caplog.text.count("memory-limits") == caplog.text.count("SPILL_DIRECTORY") == 1
+
+
+def test_a_changed_file_counts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PYICEBERG_HOME", str(tmp_path))
+    for threads in (2, 13):
+        (tmp_path / ".pyiceberg.yaml").write_text(f"execution:\n  threads: {threads}\n")
+        assert icebergexec.config()["threads"] == threads
+
+
 def test_settings_of_enabled_nest_and_end() -> None:
     with icebergexec.enabled(memory_limit="64MiB", threads=2):
         with icebergexec.enabled(memory_limit="32MiB"):
