@@ -206,6 +206,9 @@ func encodeFooter(schema []schemaElement, rows int64, chunks []columnChunk) []by
 			w.i32(7, e.scale)
 			w.i32(8, e.precision)
 		}
+		if e.hasFieldID {
+			w.i32(9, e.fieldID)
+		}
 	})
 	w.i64(3, rows)
 	w.list(4, thriftStruct, 1, func(int) {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/klauspost/compress/zstd"
 	"github.com/pierrec/lz4/v4"
 
@@ -134,6 +135,44 @@ func TestDictionaryWithoutOffset(t *testing.T) {
 	values, err := readCrafted(t, content, Options{}, selection{batchRows: 9})
 	if err != nil || !slices.Equal(values[0], []string{"7", "8", "8", "7"}) {
 		t.Error(values, err)
+	}
+}
+
+// TestDictionaryWithDuplicates: a dictionary may have a value twice, also when
+// strings of later pages are added to it.
+func TestDictionaryWithDuplicates(t *testing.T) {
+	e := primitive("s", required, physByteArray)
+	e.converted, e.hasFieldID, e.fieldID = 0, true, 7
+	plain := func(values ...string) (out []byte) {
+		for _, v := range values {
+			out = append(binary.LittleEndian.AppendUint32(out, uint32(len(v))), v...)
+		}
+		return out
+	}
+	content := craft([]schemaElement{root(1), e}, 6, craftedColumn{values: 6, pages: []craftedPage{
+		dictPage(3, plain("a", "a", "b")), dataV1(3, encRLEDictionary, nil, nil, []byte{2, 3, 0b100100}), dataV1(3, encPlain, nil, nil, plain("b", "c", "a")),
+	}})
+	for _, encoded := range []bool{false, true} {
+		f := openCrafted(t, content, Options{BatchRows: 10, DictionaryFields: map[int]bool{7: encoded}})
+		r, err := f.NewReader(context.Background(), allColumns(f), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.Next(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		arrays, err := r.Read(context.Background(), []int{0}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := render(arrays[0]), []string{"a", "a", "b", "b", "c", "a"}; !slices.Equal(got, want) {
+			t.Errorf("encoded %v: %v, want %v", encoded, got, want)
+		}
+		if _, ok := arrays[0].(*array.Dictionary); ok != encoded {
+			t.Errorf("encoded %v: a %s", encoded, arrays[0].DataType())
+		}
+		arrays[0].Release()
+		r.Close()
 	}
 }
 

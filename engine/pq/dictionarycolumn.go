@@ -116,7 +116,10 @@ func (e *dictionaryEncoder) index(v []byte) (uint32, error) {
 	if err := e.charge(len(v)); err != nil {
 		return 0, err
 	}
-	i := uint32(len(e.known) + len(e.added))
+	i := uint32(len(e.added))
+	if e.own != nil {
+		i += uint32(e.own.Len())
+	}
 	own := string(v)
 	e.added[own] = i
 	e.order = append(e.order, own)

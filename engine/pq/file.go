@@ -38,8 +38,9 @@ type Options struct {
 	// use where reading takes long, at the cost of twice the memory.
 	ReadAhead bool
 	// DictionaryFields are the field ids of the top-level string and binary
-	// columns that readers return dictionary-encoded, with 32-bit indices and
-	// distinct values; a batch's dictionary may have values without a row.
+	// columns that readers return dictionary-encoded, with 32-bit indices. A
+	// batch's dictionary may have values without a row, and has a value twice
+	// only if the file's own dictionary has.
 	DictionaryFields map[int]bool
 }
 
