@@ -12,5 +12,5 @@
 // that is C.
 package bridge
 
-// #cgo CFLAGS: -I${SRCDIR}/../include -std=c11 -Wall
+// #cgo CFLAGS: -I${SRCDIR}/../include -std=c11 -D_DEFAULT_SOURCE -Wall
 import "C"

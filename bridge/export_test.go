@@ -254,8 +254,10 @@ type cArray struct {
 }
 
 func TestAllocator(t *testing.T) {
+	KeepMemory(3 << 20)
+	defer KeepMemory(0)
 	alloc := NewAllocator()
-	for _, n := range []int{0, 1, 63, 64, 65, 4096, 1 << 20} {
+	for _, n := range []int{0, 1, 63, 64, 65, 4096, 1 << 20, 64 << 10, 64<<10 - 1, 1 << 20, 5 << 20, 1<<20 + 1} {
 		b := alloc.Allocate(n)
 		if len(b) != n {
 			t.Fatalf("%d bytes, want %d", len(b), n)
@@ -283,6 +285,43 @@ func TestAllocator(t *testing.T) {
 	if alloc.Live() != 0 {
 		t.Errorf("%d bytes live at the end", alloc.Live())
 	}
+}
+
+// TestFreedMemoryIsKept checks that large blocks use the memory of freed ones,
+// zeroed.
+func TestFreedMemoryIsKept(t *testing.T) {
+	alloc := NewAllocator()
+	at := func(b []byte) unsafe.Pointer { return unsafe.Pointer(unsafe.SliceData(b)) }
+	KeepMemory(4 << 20)
+	defer KeepMemory(0)
+	first := alloc.Allocate(1 << 20)
+	first[17] = 1
+	where := at(first)
+	alloc.Free(first)
+	second := alloc.Allocate(1<<20 + 100)
+	if at(second) != where {
+		t.Error("a block of about the size of the one freed before does not use its memory")
+	}
+	if second[17] != 0 {
+		t.Error("used memory is not zeroed")
+	}
+	alloc.Free(second)
+
+	// More than is to be kept: the oldest goes.
+	var blocks [][]byte
+	for range 8 {
+		blocks = append(blocks, alloc.Allocate(1<<20))
+	}
+	last := at(blocks[7])
+	for _, b := range blocks {
+		alloc.Free(b)
+	}
+	again := alloc.Allocate(1 << 20)
+	if at(again) != last {
+		t.Error("the memory freed last is not used first")
+	}
+	alloc.Free(again)
+	FlushMemory()
 }
 
 func BenchmarkExport(b *testing.B) {

@@ -1,5 +1,7 @@
 #include "memory.h"
 
+#include "pages.h"
+
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -13,8 +15,9 @@ struct iex_account {
 
 /* The header of a block. It must fit into IEX_ALIGNMENT bytes. */
 struct iex_block {
-	void *raw; /* what free() wants */
+	void *raw; /* where its memory begins */
 	size_t size;
+	size_t pages; /* the capacity of memory from pages.h; 0: from the heap */
 	_Atomic int64_t refs;
 	_Atomic int64_t exports;
 	struct iex_account *account;
@@ -89,15 +92,26 @@ int64_t iex_account_live(struct iex_account *account) { return atomic_load(&acco
 
 int64_t iex_account_exported(struct iex_account *account) { return atomic_load(&account->exported); }
 
+/* zeroed_memory returns raw, whose first multiple of IEX_ALIGNMENT has room for a header and size zeros. */
+static char *zeroed_memory(size_t size, size_t *pages) {
+	*pages = 0;
+	if (size < IEX_PAGES_FROM) return calloc(1, size + 2 * IEX_ALIGNMENT); /* one line to align, one for the header */
+	if (size > SIZE_MAX - IEX_ALIGNMENT) return NULL;
+	int used;
+	char *raw = iex_pages_take(size + IEX_ALIGNMENT, pages, &used);
+	if (raw && used) memset(raw, 0, size + IEX_ALIGNMENT);
+	return raw;
+}
+
 void *iex_block_new(struct iex_account *account, size_t size) {
-	/* One line for the header and up to one to align it. */
-	if (size > SIZE_MAX - 2 * IEX_ALIGNMENT) return NULL;
-	char *raw = calloc(1, size + 2 * IEX_ALIGNMENT);
+	size_t pages;
+	char *raw = zeroed_memory(size, &pages);
 	if (!raw) return NULL;
 	uintptr_t start = ((uintptr_t)raw + IEX_ALIGNMENT - 1) & ~(uintptr_t)(IEX_ALIGNMENT - 1);
 	struct iex_block *block = (struct iex_block *)start;
 	block->raw = raw;
 	block->size = size;
+	block->pages = pages;
 	block->account = account;
 	atomic_store(&block->refs, 1);
 	atomic_fetch_add(&account->live, (int64_t)size);
@@ -109,7 +123,10 @@ static void drop(struct iex_block *block) {
 	if (atomic_fetch_sub(&block->refs, 1) != 1) return;
 	delist(block);
 	atomic_fetch_sub(&block->account->live, (int64_t)block->size);
-	free(block->raw);
+	if (block->pages)
+		iex_pages_give(block->raw, block->pages);
+	else
+		free(block->raw);
 }
 
 void iex_block_free(void *data) { drop(block_of(data)); }

@@ -1,6 +1,7 @@
 package bridge
 
 // #include "memory.h"
+// #include "pages.h"
 import "C"
 
 import (
@@ -65,3 +66,11 @@ func (a *Allocator) Free(b []byte) {
 		C.iex_block_free(unsafe.Pointer(unsafe.SliceData(b)))
 	}
 }
+
+// KeepMemory sets how many bytes of freed blocks all allocators together keep
+// for later blocks; at first none.
+func KeepMemory(most int64) { C.iex_pages_keep(C.size_t(most)) }
+
+// FlushMemory gives the memory that freed blocks left to the system. Blocks
+// that exist stay as they are.
+func FlushMemory() { C.iex_pages_flush() }

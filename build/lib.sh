@@ -2,7 +2,7 @@
 # Builds the shared library.
 #
 #   build/lib.sh                  build/out/libicebergexec.so with the system's C compiler, for this machine
-#   build/lib.sh x86_64|aarch64   build/out/<arch>/libicebergexec.so against an old glibc, with the C compiler of the
+#   build/lib.sh x86_64|aarch64   build/out/wheel-<arch>/libicebergexec.so against an old glibc, with the C compiler of the
 #                                 ziglang package in .venv; for wheels
 #
 # TAGS adds build tags (iextest: the library that misbehaves on demand, for tests); OUT changes the output file.
@@ -10,7 +10,7 @@ set -eu
 cd "$(dirname "$0")/.."
 glibc=2.17 # what manylinux2014 promises
 arch=${1:-}
-out=build/out/${arch:+$arch/}libicebergexec.so
+out=build/out/${arch:+wheel-$arch/}libicebergexec.so # not out/x86_64: loaders look there first
 case $arch in
 '') ;;
 x86_64) export GOARCH=amd64 ;;

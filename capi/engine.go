@@ -19,7 +19,6 @@ import (
 type engineHandle struct {
 	engine *engine.Engine
 	alloc  *bridge.Allocator
-	limit  int64
 
 	ctx    context.Context // of everything that runs for the engine
 	cancel context.CancelCauseFunc
@@ -106,14 +105,13 @@ func iexgo_engine_open(options *C.char, size C.size_t, out **C.iex_engine, cerr 
 		if h.engine, err = engine.Open(opts); err != nil {
 			return err
 		}
-		h.limit = h.engine.Stats().MemoryLimit
 		h.ctx, h.cancel = context.WithCancelCause(context.Background())
 		cell, err := engines.add(h)
 		if err != nil {
 			_ = h.engine.Close()
 			return err
 		}
-		process.opened(h.limit)
+		process.opened(h.engine, h.engine.Stats().MemoryLimit)
 		*out = (*C.iex_engine)(cell)
 		return nil
 	})
@@ -144,7 +142,7 @@ func (h *engineHandle) close() error {
 	}
 	h.mu.Unlock()
 
-	defer process.closed(h.limit)
+	defer process.closed(h.engine)
 	h.cancel(errClosed)
 	var first error
 	for _, s := range open {

@@ -5,26 +5,28 @@ import "C"
 
 import (
 	"context"
-	"math"
 	"runtime/debug"
 	"runtime/metrics"
 	"sync"
 	"time"
 
+	"github.com/icebergexec/icebergexec/bridge"
+	"github.com/icebergexec/icebergexec/engine"
 	"github.com/icebergexec/icebergexec/engine/task"
 )
 
 // process is what all engines share.
-var process = &processState{tasks: task.NewGroup(context.Background()), hostLimit: -1}
+var process = &processState{
+	tasks: task.NewGroup(context.Background()), hostLimit: -1, engines: map[*engine.Engine]int64{},
+}
 
 type processState struct {
 	tasks *task.Group // ends with the process
 
 	mu        sync.Mutex
-	hostLimit int64 // the Go runtime's limit before the first engine, from GOMEMLIMIT
-	limits    int64 // sum over the open engines
-	engines   int
-	returned  time.Time // when memory was last given back to the system
+	hostLimit int64                    // the Go runtime's limit before the first engine, from GOMEMLIMIT
+	engines   map[*engine.Engine]int64 // the limits of the open engines
+	returned  time.Time                // when memory was last given back to the system
 }
 
 // background runs work that nobody waits for.
@@ -38,40 +40,63 @@ func (p *processState) background(name string, work func() error) {
 // opened and closed keep the Go runtime's soft limit at the sum of the limits
 // of the open engines, so that the collector works harder before the budget of
 // an engine is passed by garbage. Batch memory is C's and not part of it.
-func (p *processState) opened(limit int64) {
+func (p *processState) opened(e *engine.Engine, limit int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.hostLimit < 0 {
 		p.hostLimit = debug.SetMemoryLimit(-1)
 	}
-	p.engines++
-	p.limits += limit
+	p.engines[e] = limit
 	p.applyLocked()
 }
 
-func (p *processState) closed(limit int64) {
+func (p *processState) closed(e *engine.Engine) {
 	p.mu.Lock()
-	p.engines--
-	p.limits -= limit
+	delete(p.engines, e)
 	p.applyLocked()
 	p.mu.Unlock()
 	p.giveBack(closedFloor, 0)
 }
 
 func (p *processState) applyLocked() {
-	limit := int64(math.MaxInt64)
-	if p.engines > 0 {
-		limit = p.limits
+	limit := p.hostLimit
+	if len(p.engines) > 0 {
+		sum := int64(0)
+		for _, l := range p.engines {
+			sum += l
+		}
+		limit = min(limit, sum)
 	}
-	debug.SetMemoryLimit(min(limit, p.hostLimit))
+	debug.SetMemoryLimit(limit)
+	p.keepLocked()
+}
+
+// batchTaken lets freed batch memory stay for the next batches as far as the
+// budgets leave room for it, so that both together stay within the limits.
+func (p *processState) batchTaken() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.keepLocked()
+}
+
+func (p *processState) keepLocked() {
+	room := int64(0)
+	for e, limit := range p.engines {
+		room += min(max(limit-e.Stats().MemoryUsed, 0), limit/keptShare)
+	}
+	bridge.KeepMemory(room)
 }
 
 const (
-	// streamFloor and closedFloor are how much unused memory is worth the full
-	// collection that giving it back costs.
+	// keptShare is the part of a limit that freed batch memory may take at most
+	// until its next use: as much as a scan's queue of batches, which fills and
+	// empties all the time.
+	keptShare = 2
+	// streamFloor and closedFloor are how large the Go heap must be to be worth
+	// the full collection that giving memory back costs.
 	streamFloor = 64 << 20 // 64 MiB
 	closedFloor = 16 << 20 // 16 MiB
-	// giveBackEvery keeps many short streams from collecting all the time.
+	// giveBackEvery keeps many short streams from doing so all the time.
 	giveBackEvery = time.Second
 )
 
@@ -84,12 +109,12 @@ func (p *processState) giveBack(floor int64, every time.Duration) {
 	if time.Since(p.returned) < every {
 		return
 	}
-	C.iex_trim_heap()
-	if goHeap() < floor {
-		return
-	}
-	debug.FreeOSMemory()
 	p.returned = time.Now()
+	bridge.FlushMemory()
+	C.iex_trim_heap()
+	if goHeap() >= floor {
+		debug.FreeOSMemory()
+	}
 }
 
 // goHeap is what the Go heap takes of the system's memory: objects, which may

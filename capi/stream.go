@@ -106,6 +106,7 @@ func (s *streamHandle) next(timeout time.Duration, out unsafe.Pointer) error {
 		return err
 	}
 	defer record.Release()
+	process.batchTaken()
 	if err := s.exporter.Batch(record, out); err != nil {
 		s.last = err
 		return err
