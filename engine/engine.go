@@ -25,6 +25,7 @@ package engine
 
 import (
 	"context"
+	"os"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -35,6 +36,7 @@ import (
 	"github.com/icebergexec/icebergexec/engine/errs"
 	"github.com/icebergexec/icebergexec/engine/fileio"
 	"github.com/icebergexec/icebergexec/engine/mem"
+	"github.com/icebergexec/icebergexec/spill"
 )
 
 const (
@@ -61,6 +63,11 @@ type Options struct {
 	// 65536 rows and 8 MiB. A batch of one row may be larger.
 	BatchRows  int
 	BatchBytes int64
+	// SpillDir is where a private directory is made for what does not fit in
+	// memory, when the first operation needs it; empty: os.TempDir. SpillLimit
+	// is how many bytes may be in it; zero: no limit.
+	SpillDir   string
+	SpillLimit int64
 	// Allocator makes the buffers of batches; nil: the Go heap.
 	Allocator memory.Allocator
 	// FS opens every file; nil: the local file system, by plain paths and
@@ -90,6 +97,12 @@ func (o Options) withDefaults() (Options, error) {
 	if o.BatchRows < 0 || o.BatchBytes < 0 {
 		return o, errs.New(errs.InvalidArgument, "the batch size of %d rows, %d bytes must not be negative", o.BatchRows, o.BatchBytes)
 	}
+	if o.SpillLimit < 0 {
+		return o, errs.New(errs.InvalidArgument, "spill_limit is %d bytes; it must be at least 1, or 0 for no limit", o.SpillLimit)
+	}
+	if o.SpillDir == "" {
+		o.SpillDir = os.TempDir()
+	}
 	if o.BatchRows == 0 {
 		o.BatchRows = DefaultBatchRows
 	}
@@ -113,6 +126,7 @@ type Engine struct {
 	fs       fileio.FS // counts; prefixes are the request's
 	pool     *mem.Pool
 	counters counters
+	spill    spillDir
 
 	mu      sync.Mutex
 	closed  bool
@@ -126,6 +140,7 @@ func Open(options Options) (*Engine, error) {
 		return nil, errs.Wrap(err, "open engine", "")
 	}
 	e := &Engine{options: options, pool: mem.NewPool("engine", options.MemoryLimit), streams: map[*stream]struct{}{}}
+	e.spill.parent, e.spill.disk = options.SpillDir, spill.NewDiskBudget(options.SpillLimit)
 	e.fs = countingFS{FS: options.FS, counters: &e.counters}
 	return e, nil
 }
@@ -150,6 +165,9 @@ func (e *Engine) Close() error {
 		if err := s.Close(); err != nil && leaked == nil {
 			leaked = err
 		}
+	}
+	if err := e.spill.close(); leaked == nil {
+		leaked = err
 	}
 	if first && leaked == nil {
 		leaked = e.pool.Close()

@@ -1,6 +1,8 @@
 package keys
 
 import (
+	"math/bits"
+
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/iceberg-go"
 
@@ -15,7 +17,8 @@ import (
 //	32-bit values   4 bytes big endian, made so that unsigned order is the values'
 //	64-bit values   8 bytes, likewise
 //	long decimals   16 bytes, likewise
-//	fixed, uuid     the bytes
+//	uuid            16 bytes, likewise, as two signed 64-bit numbers
+//	fixed           the bytes
 //	string, binary  the bytes, each 0x00 as 0x00 0xff, then 0x00 0x01
 //
 // and all but the first byte inverted when the column is descending. A null has
@@ -28,6 +31,9 @@ type OrderColumn struct {
 	Name string
 	// Type is the Arrow type of the column's arrays.
 	Type arrow.DataType
+	// UUID says that the 16 bytes of fixed width are uuids; arrays of Arrow's
+	// extension type for uuids say it themselves.
+	UUID bool
 	// Transform is applied to the values; nil is the identity.
 	Transform             iceberg.Transform
 	Descending, NullsLast bool
@@ -72,6 +78,9 @@ func newOrderColumn(c OrderColumn) (orderColumn, error) {
 	if !ok {
 		return orderColumn{}, errs.New(errs.Unsupported, "column %q of the Arrow type %s cannot be a sort key", c.Name, c.Type)
 	}
+	if source == iceberg.Type(iceberg.FixedTypeOf(16)) && c.UUID {
+		source = iceberg.UUIDType{}
+	}
 	column := orderColumn{OrderColumn: c, source: source}
 	column.form, _ = formOf(source)
 	if c.Transform == nil {
@@ -90,6 +99,9 @@ func newOrderColumn(c OrderColumn) (orderColumn, error) {
 func icebergType(t arrow.DataType) (iceberg.Type, bool) {
 	switch t := t.(type) {
 	case arrow.ExtensionType:
+		if t.ExtensionName() == "arrow.uuid" {
+			return iceberg.UUIDType{}, true
+		}
 		return icebergType(t.StorageType())
 	case *arrow.DictionaryType:
 		return icebergType(t.ValueType)
@@ -151,6 +163,11 @@ func (c *orderColumn) setIdentity() {
 		c.width, c.text = t.Len(), func(s string) string { return s }
 	case iceberg.StringType, iceberg.BinaryType:
 		c.text = func(s string) string { return s }
+	case iceberg.UUIDType:
+		// As two signed numbers, which is how Java's UUIDs compare.
+		c.width, c.pair = 16, func(first, second uint64) (uint64, uint64) {
+			return bits.ReverseBytes64(second) ^ signBit, bits.ReverseBytes64(first) ^ signBit
+		}
 	case iceberg.DecimalType:
 		if c.form == twoWords {
 			c.width, c.pair = 16, func(low, high uint64) (uint64, uint64) { return low, high ^ signBit }

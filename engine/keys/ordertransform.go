@@ -76,7 +76,13 @@ func (c *orderColumn) setBucket(n int) {
 	switch c.source.(type) {
 	case iceberg.StringType, iceberg.BinaryType, iceberg.FixedType:
 		c.textWord = func(s string) uint64 { return bucket(murmur3.StringSum32(s)) }
-		return
+	case iceberg.UUIDType:
+		c.pairWord = func(first, second uint64) uint64 {
+			var b [16]byte
+			binary.LittleEndian.PutUint64(b[:], first)
+			binary.LittleEndian.PutUint64(b[8:], second)
+			return bucket(murmur3.Sum32(b[:]))
+		}
 	case iceberg.DecimalType:
 		if c.form == twoWords {
 			c.pairWord = func(low, high uint64) uint64 { return bucket(hashDecimal(low, high)) }

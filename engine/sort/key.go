@@ -33,12 +33,13 @@ func resolve(schema *arrow.Schema, sortKeys []Key) ([][]int, *keys.Order, error)
 	paths := make([][]int, len(sortKeys))
 	columns := make([]keys.OrderColumn, len(sortKeys))
 	for i, k := range sortKeys {
-		path, t, err := find(schema.Fields(), k.Column)
+		path, field, err := find(schema.Fields(), k.Column)
 		if err != nil {
 			return nil, nil, err
 		}
 		paths[i] = path
-		columns[i] = keys.OrderColumn{Name: k.Column, Type: t, Transform: k.Transform, Descending: k.Descending, NullsLast: k.NullsLast}
+		extension, _ := field.Metadata.GetValue("ARROW:extension:name")
+		columns[i] = keys.OrderColumn{Name: k.Column, Type: field.Type, UUID: extension == "arrow.uuid", Transform: k.Transform, Descending: k.Descending, NullsLast: k.NullsLast}
 	}
 	order, err := keys.NewOrder(columns)
 	return paths, order, err
@@ -46,20 +47,19 @@ func resolve(schema *arrow.Schema, sortKeys []Key) ([][]int, *keys.Order, error)
 
 // find resolves a dotted name. A column whose own name has dots comes before a
 // field of a struct.
-func find(fields []arrow.Field, name string) ([]int, arrow.DataType, error) {
+func find(fields []arrow.Field, name string) ([]int, arrow.Field, error) {
 	var path []int
 	rest := name
 	for {
 		index, after, err := findOne(fields, rest)
 		if err != nil {
-			return nil, nil, errs.New(errs.InvalidArgument, "sort key %q: %s", name, err)
+			return nil, arrow.Field{}, errs.New(errs.InvalidArgument, "sort key %q: %s", name, err)
 		}
 		path = append(path, index)
-		t := fields[index].Type
 		if after == "" {
-			return path, t, nil
+			return path, fields[index], nil
 		}
-		rest, fields = after, t.(*arrow.StructType).Fields()
+		rest, fields = after, fields[index].Type.(*arrow.StructType).Fields()
 	}
 }
 

@@ -241,8 +241,17 @@ func TestTransforms(t *testing.T) {
 			b.(*array.FixedSizeBinaryBuilder).Append(v)
 			return iceberg.FixedLiteral(v)
 		}},
+		{iceberg.PrimitiveTypes.UUID, &arrow.FixedSizeBinaryType{ByteWidth: 16}, "bucket[8]", func(b array.Builder) iceberg.Literal {
+			v := iceberg.UUIDLiteral{0: byte(r.IntN(256)), 15: byte(r.IntN(256))}
+			b.(*array.FixedSizeBinaryBuilder).Append(v[:])
+			return v
+		}},
 	} {
-		schema := schemaOf(arrow.Field{Name: "v", Type: test.arrow, Nullable: true}, arrow.Field{Name: "n", Type: arrow.PrimitiveTypes.Int64})
+		var metadata arrow.Metadata
+		if test.source == iceberg.PrimitiveTypes.UUID {
+			metadata = arrow.NewMetadata([]string{"ARROW:extension:name"}, []string{"arrow.uuid"})
+		}
+		schema := schemaOf(arrow.Field{Name: "v", Type: test.arrow, Nullable: true, Metadata: metadata}, arrow.Field{Name: "n", Type: arrow.PrimitiveTypes.Int64})
 		builder := array.NewRecordBuilder(b.alloc, schema)
 		var literals []iceberg.Literal
 		for i := range 400 {
