@@ -3,7 +3,6 @@ package deletes
 import (
 	"context"
 	"encoding/binary"
-	"sync"
 
 	"github.com/icebergexec/icebergexec/engine/errs"
 	"github.com/icebergexec/icebergexec/engine/keys"
@@ -77,9 +76,7 @@ func (m *keyMemory) close() {
 type overflow struct {
 	charge *mem.Reservation
 	parts  *spill.Partitions
-
-	mu    sync.RWMutex
-	sieve *keys.Sieve
+	sieve  *keys.Sieve
 }
 
 // openOverflow makes the overflow when the first table needs it.
@@ -120,10 +117,7 @@ func (o *overflow) close() error {
 // add writes the keys of rows from one on.
 func (o *overflow) add(ctx context.Context, table int, w *keys.Workspace, rows *keys.Rows, from int, sequence int64) error {
 	head := binary.AppendUvarint(binary.AppendUvarint(nil, uint64(table)), uint64(sequence))
-	return rows.Encode(w, from, func(_ int, key []byte, hash uint64) error {
-		o.mu.Lock()
-		o.sieve.Add(hash)
-		o.mu.Unlock()
+	return o.sieve.Add(w, rows, from, func(_ int, key []byte, hash uint64) error {
 		return o.parts.Append(ctx, partitionOf(hash, 0, keyPartitions), head, key)
 	})
 }

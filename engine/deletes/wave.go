@@ -253,14 +253,12 @@ func (r *Resolver) collectFile(ctx context.Context, w *keys.Workspace, number in
 			if err := rows[i].Bind(leaves); err != nil {
 				return err
 			}
-			r.overflow.mu.RLock()
 			err := r.overflow.sieve.Pass(w, rows[i], func(row int, key []byte, hash uint64) error {
 				head = binary.AppendUvarint(head[:0], uint64(t.number))
 				head = binary.AppendUvarint(head, uint64(number))
 				head = binary.AppendUvarint(head, uint64(window.Start)+uint64(row))
 				return to.Append(ctx, partitionOf(hash, 0, keyPartitions), head, key)
 			})
-			r.overflow.mu.RUnlock()
 			if err != nil {
 				return err
 			}

@@ -342,10 +342,16 @@ func (l *Layout) wordsOf(key []byte) (words [2]uint64, nullColumns uint8) {
 // Encode calls use for every row from one on, with its canonical encoding,
 // which is valid until the call returns, and its hash. It stops at the first error.
 func (r *Rows) Encode(w *Workspace, from int, use func(row int, key []byte, hash uint64) error) error {
+	return r.encode(w, from, func([]uint64) {}, use)
+}
+
+// encode is Encode that shows the hashes of a thousand rows before them.
+func (r *Rows) encode(w *Workspace, from int, look func(hashes []uint64), use func(row int, key []byte, hash uint64) error) error {
 	for start := from; start < r.n; start += blockRows {
 		if err := r.load(&w.block, start, min(blockRows, r.n-start)); err != nil {
 			return err
 		}
+		look(w.block.hash[:w.block.n])
 		for j := range w.block.n {
 			w.key = r.layout.appendKey(w.key[:0], &w.block, j)
 			if err := use(start+j, w.key, w.block.hash[j]); err != nil {

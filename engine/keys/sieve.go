@@ -1,17 +1,21 @@
 package keys
 
 import (
+	"sync"
+
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
 	"github.com/icebergexec/icebergexec/engine/mem"
 )
 
 // Sieve tells of most keys that are not in a set that they are not, in two
-// bytes or fewer for each key of the set, which may be of any layouts. Any
-// number of goroutines may use it while none adds to it.
+// bytes or fewer for each key of the set, which may be of any layouts. It is
+// safe for concurrent use.
 type Sieve struct {
 	alloc  memory.Allocator
 	charge *mem.Reservation
+
+	mu     sync.RWMutex
 	filter filter
 }
 
@@ -29,8 +33,17 @@ func NewSieve(n, limit int64, alloc memory.Allocator, charge *mem.Reservation) (
 	return &Sieve{alloc: alloc, charge: charge, filter: filter}, nil
 }
 
-// Add puts a key in by its hash.
-func (s *Sieve) Add(hash uint64) { s.filter.add(hash) }
+// Add puts the keys of rows from one on in, and calls use for each as
+// Rows.Encode does.
+func (s *Sieve) Add(w *Workspace, rows *Rows, from int, use func(row int, key []byte, hash uint64) error) error {
+	return rows.encode(w, from, func(hashes []uint64) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		for _, h := range hashes {
+			s.filter.add(h)
+		}
+	}, use)
+}
 
 // Free gives the memory back.
 func (s *Sieve) Free() {
@@ -46,7 +59,7 @@ func (s *Sieve) Pass(w *Workspace, rows *Rows, use func(row int, key []byte, has
 		if err := rows.load(&w.block, start, n); err != nil {
 			return err
 		}
-		for _, candidate := range s.filter.candidates(w.block.hash[:n], &w.candidate) {
+		for _, candidate := range s.candidates(w, n) {
 			j := int(candidate)
 			w.key = rows.layout.appendKey(w.key[:0], &w.block, j)
 			if err := use(start+j, w.key, w.block.hash[j]); err != nil {
@@ -55,4 +68,10 @@ func (s *Sieve) Pass(w *Workspace, rows *Rows, use func(row int, key []byte, has
 		}
 	}
 	return nil
+}
+
+func (s *Sieve) candidates(w *Workspace, n int) []uint16 {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.filter.candidates(w.block.hash[:n], &w.candidate)
 }
