@@ -39,23 +39,23 @@ type wireFile struct {
 	DataSequence       *int64            `json:"data_sequence_number"`
 	FileSequence       *int64            `json:"file_sequence_number,omitempty"`
 	FirstRowID         *int64            `json:"first_row_id,omitempty"`
-	EqualityIDs        []int             `json:"equality_ids,omitempty"`
+	EqualityIDs        []int             `json:"equality_ids,omitzero"`
 	ReferencedDataFile *string           `json:"referenced_data_file,omitempty"`
 	ContentOffset      *int64            `json:"content_offset,omitempty"`
 	ContentSize        *int64            `json:"content_size_in_bytes,omitempty"`
 	SortOrderID        *int              `json:"sort_order_id,omitempty"`
-	SplitOffsets       []int64           `json:"split_offsets,omitempty"`
+	SplitOffsets       []int64           `json:"split_offsets,omitzero"`
 	Metrics            *wireMetrics      `json:"metrics,omitempty"`
 }
 
 // wireMetrics are counts, and bounds in hexadecimal digits, by field id.
 type wireMetrics struct {
-	ColumnSizes map[int]int64  `json:"column_sizes,omitempty"`
-	ValueCounts map[int]int64  `json:"value_counts,omitempty"`
-	NullCounts  map[int]int64  `json:"null_value_counts,omitempty"`
-	NaNCounts   map[int]int64  `json:"nan_value_counts,omitempty"`
-	LowerBounds map[int]string `json:"lower_bounds,omitempty"`
-	UpperBounds map[int]string `json:"upper_bounds,omitempty"`
+	ColumnSizes map[int]int64  `json:"column_sizes,omitzero"`
+	ValueCounts map[int]int64  `json:"value_counts,omitzero"`
+	NullCounts  map[int]int64  `json:"null_value_counts,omitzero"`
+	NaNCounts   map[int]int64  `json:"nan_value_counts,omitzero"`
+	LowerBounds map[int]string `json:"lower_bounds,omitzero"`
+	UpperBounds map[int]string `json:"upper_bounds,omitzero"`
 }
 
 const wireVersion = 1

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from icebergexec._engine import Engine
     from icebergexec._engine import current as engine
     from icebergexec._explain import explain
+    from icebergexec._plan import Plan, Split, Task, execute, plan
     from icebergexec._scan import scan
     from icebergexec._stream import Batch, Stream
 
@@ -49,8 +50,11 @@ __all__ = [
     "MemoryLimitError",
     "NotFoundError",
     "PermissionDeniedError",
+    "Plan",
     "SpillFullError",
+    "Split",
     "Stream",
+    "Task",
     "UnsupportedError",
     "__version__",
     "config",
@@ -58,7 +62,9 @@ __all__ = [
     "enable",
     "enabled",
     "engine",
+    "execute",
     "explain",
+    "plan",
     "scan",
 ]
 
@@ -67,13 +73,18 @@ _LAZY = {
     "Batch": ("_stream", "Batch"),
     "Configuration": ("_config", "Configuration"),
     "Engine": ("_engine", "Engine"),
+    "Plan": ("_plan", "Plan"),
+    "Split": ("_plan", "Split"),
     "Stream": ("_stream", "Stream"),
+    "Task": ("_plan", "Task"),
     "config": ("_config", "current"),
     "disable": ("_enable", "disable"),
     "enable": ("_enable", "enable"),
     "enabled": ("_enable", "enabled"),
     "engine": ("_engine", "current"),
+    "execute": ("_plan", "execute"),
     "explain": ("_explain", "explain"),
+    "plan": ("_plan", "plan"),
     "scan": ("_scan", "scan"),
 }
 

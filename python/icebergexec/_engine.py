@@ -77,11 +77,19 @@ class Engine:
         return self._scan(_scan.request(table, row_filter, selected_fields, **options))
 
     def _scan(self, request: Mapping[str, Any]) -> Stream:
+        return self._start("scan", request)
+
+    def _plan(self, request: Mapping[str, Any]) -> Stream:
+        return self._start("plan", request)
+
+    def _start(self, operation: str, request: Mapping[str, Any]) -> Stream:
         self._check_open()
         document = _dump(request)
         pointer = ctypes.c_void_p()
-        self._library.call("iex_scan", self._pointer, document, len(document), ctypes.byref(pointer))
-        return Stream(self, pointer, f"scan of {request.get('metadata_location') or 'a table'}")
+        self._library.call(f"iex_{operation}", self._pointer, document, len(document), ctypes.byref(pointer))
+        location = request.get("metadata_location")
+        name = location.text if isinstance(location, Raw) else location
+        return Stream(self, pointer, f"{operation} of {name or 'a table'}")
 
     def stats(self) -> dict[str, Any]:
         """Memory in use and at its peak, memory that handed-out batches hold, open streams."""

@@ -4,6 +4,8 @@
     DataScan.to_arrow                 a scan in the engine, as a table      (so to_pandas, to_polars, to_duckdb, to_ray)
     DataScan.to_arrow_batch_reader    a scan in the engine, streaming
     DataScan.count                    a scan in the engine that only counts
+    DataScan.plan_files               a plan in the engine, as FileScanTasks
+    ArrowScan.to_record_batches       a scan of tasks in the engine, if they have equality deletes
 
 What comes back equals what pyiceberg 0.12.x returns: its schema with names,
 types, nullability and metadata, its row order, and the rows that its row filter
@@ -14,23 +16,40 @@ read, planning by a REST server) stay pyiceberg's own.
 from __future__ import annotations
 
 import itertools
+import json
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
+from decimal import Decimal
 from typing import Any
 from urllib.parse import urlsplit
+from uuid import UUID
 
 import pyarrow as pa
-from pyiceberg.expressions import AlwaysTrue
+from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 from pyiceberg.io import FileIO
-from pyiceberg.io.pyarrow import schema_to_pyarrow
+from pyiceberg.io.pyarrow import ArrowScan, schema_to_pyarrow
+from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
 from pyiceberg.schema import Schema
-from pyiceberg.table import DataScan
-from pyiceberg.types import NestedField, StructType
+from pyiceberg.table import DataScan, FileScanTask
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.typedef import KeyDefaultDict, Record
+from pyiceberg.types import (
+    BinaryType,
+    DecimalType,
+    DoubleType,
+    FixedType,
+    FloatType,
+    IcebergType,
+    NestedField,
+    StructType,
+    UUIDType,
+)
 
 from icebergexec import _config, _expressions
 from icebergexec._adapters._hooks import Hook
 from icebergexec._arrow import materialized, with_type
-from icebergexec._engine import shared
+from icebergexec._engine import Raw, shared
 from icebergexec._reader import closing_reader
 from icebergexec._scan import metadata_json
 from icebergexec._sizes import format_size
@@ -45,6 +64,8 @@ def hooks() -> tuple[Hook, ...]:
         Hook(DataScan, "to_arrow", to_arrow),
         Hook(DataScan, "to_arrow_batch_reader", to_arrow_batch_reader),
         Hook(DataScan, "count", count),
+        Hook(DataScan, "plan_files", plan_files),
+        Hook(ArrowScan, "to_record_batches", to_record_batches),
     )
 
 
@@ -109,13 +130,148 @@ def count(original: Callable[..., int], scan: DataScan) -> int:
         return int(_instead(cause, original, scan))
 
 
+def plan_files(original: Callable[..., Iterable[FileScanTask]], scan: DataScan) -> Iterable[FileScanTask]:
+    """Tasks as pyiceberg makes them; those of tables with equality deletes, too."""
+    if _reading_in_pyiceberg.get() or not _in_reach(scan):
+        return original(scan)
+    if scan.snapshot() is None:
+        return []
+    request = {**_source(scan), "include_empty_files": False, "metrics": True}
+    try:
+        with shared(_config.current())._plan(request) as stream:
+            planner = _Planner(scan)
+            return [planner.task(text) for batch in stream for text in batch["task"].to_pylist()]
+    except UnsupportedError as cause:
+        return list(_instead(cause, original, scan))
+
+
+def to_record_batches(
+    original: Callable[..., Iterator[pa.RecordBatch]], scan: ArrowScan, tasks: Iterable[FileScanTask]
+) -> Iterator[pa.RecordBatch]:
+    """Tasks with equality deletes, which pyiceberg does not apply, are read in the engine."""
+    tasks = list(tasks)
+    if _reading_in_pyiceberg.get() or not any(_has_equality_deletes(task) for task in tasks):
+        yield from original(scan, tasks)
+        return
+    texts = []
+    for task in tasks:
+        text = getattr(task, _TEXT, None)
+        if text is None:
+            raise UnsupportedError(
+                f"read {task.file.file_path}: tasks are read together with tasks that have equality deletes, and this one "
+                "does not come from plan_files() under icebergexec.enable(); plan all of them there"
+            )
+        texts.append(text)
+    metadata, row_filter = scan._table_metadata, scan._bound_row_filter
+    request = {
+        "metadata": metadata_json(metadata),
+        "metadata_location": metadata.location,
+        "filter": _expressions.to_wire(row_filter, metadata.schema(), scan._case_sensitive),
+        "filter_mode": "pyiceberg-scan",
+        "columns": _names(scan._projected_schema, metadata),
+        "limit": scan._limit,
+        "tasks": Raw(f"[{','.join(texts)}]"),
+    }
+    with shared(_config.current())._scan(request) as stream:
+        fields = _dictionary_fields(scan._projected_schema, scan._dictionary_columns)
+        for batch in _batches(stream, materialized(scan._projected_schema)):
+            yield _with_fields(batch, fields)
+
+
+def _has_equality_deletes(task: FileScanTask) -> bool:
+    return any(delete.content == DataFileContent.EQUALITY_DELETES for delete in task.delete_files)
+
+
+_TEXT = "_icebergexec_task"  # where a FileScanTask keeps what it was made of
+
+
+class _Planner:
+    """Makes pyiceberg's tasks of the engine's."""
+
+    def __init__(self, scan: DataScan) -> None:
+        self._specs = scan.table_metadata.specs()
+        self._schema = scan.table_metadata.schema()
+        self._evaluators = KeyDefaultDict(scan._manifest_planner._build_residual_evaluator)
+        self._residuals: dict[tuple[int, str], BooleanExpression] = {}
+        self._types: dict[int, list[IcebergType]] = {}
+
+    def task(self, text: str) -> FileScanTask:
+        task = json.loads(text)
+        file = self._file(task["data"])
+        # The residual follows from the partition, which many files share.
+        key = file.spec_id, repr(task["data"]["partition"])
+        if key not in self._residuals:
+            self._residuals[key] = self._evaluators[file.spec_id](file).residual_for(file.partition)
+        deletes = {self._file(delete) for delete in task.get("deletes", ())}
+        planned = FileScanTask(file, delete_files=deletes, residual=self._residuals[key])
+        setattr(planned, _TEXT, text)
+        return planned
+
+    def _file(self, of: dict[str, Any]) -> DataFile:
+        metrics = of.get("metrics", {})
+        spec_id = of["spec_id"]
+        if spec_id not in self._types:
+            self._types[spec_id] = [f.field_type for f in self._specs[spec_id].partition_type(self._schema).fields]
+        file = DataFile.from_args(
+            content=_CONTENTS[of["content"]],
+            file_path=of["path"],
+            file_format=FileFormat[of["format"]],
+            partition=Record(*map(_partition_value, self._types[spec_id], of["partition"])),
+            record_count=of.get("record_count"),
+            file_size_in_bytes=of["file_size_in_bytes"],
+            **{name: _by_id(metrics.get(name)) for name in _COUNTS},
+            **{name: _by_id(metrics.get(name), bytes.fromhex) for name in _BOUNDS},
+            split_offsets=of.get("split_offsets"),
+            equality_ids=of.get("equality_ids"),
+            sort_order_id=of.get("sort_order_id"),
+        )
+        file.spec_id = spec_id
+        return file
+
+
+_CONTENTS = {
+    "data": DataFileContent.DATA,
+    "position-deletes": DataFileContent.POSITION_DELETES,
+    "equality-deletes": DataFileContent.EQUALITY_DELETES,
+}
+_COUNTS = ("column_sizes", "value_counts", "null_value_counts", "nan_value_counts")
+_BOUNDS = ("lower_bounds", "upper_bounds")
+
+
+def _by_id(values: dict[str, Any] | None, convert: Callable[[Any], Any] = lambda value: value) -> Any:
+    return None if values is None else {int(field_id): convert(value) for field_id, value in values.items()}
+
+
+def _partition_value(of: IcebergType, value: Any) -> Any:
+    """A partition value as pyiceberg has it, from the form of a filter's value."""
+    match of:
+        case _ if value is None:
+            return None
+        case DecimalType():
+            return Decimal(value)
+        case UUIDType():
+            return UUID(value)
+        case FixedType() | BinaryType():
+            return bytes.fromhex(value)
+        case FloatType() | DoubleType():
+            return float(value)
+    return value
+
+
+# Set while pyiceberg's own code reads: then it plans, too, since it can read only what it can plan.
+_reading_in_pyiceberg: ContextVar[bool] = ContextVar("reading_in_pyiceberg", default=False)
+
+
 def _instead(cause: UnsupportedError, original: Callable[..., Any], scan: DataScan, *arguments: Any) -> Any:
     """What pyiceberg makes of a scan that the engine does not support; the engine's reason if it fails, too."""
     logger.info("scan of %s is left to pyiceberg: %s", name_of(scan), cause)
+    token = _reading_in_pyiceberg.set(True)
     try:
         return original(scan, *arguments)
     except (ValueError, NotImplementedError) as failure:
         raise cause from failure
+    finally:
+        _reading_in_pyiceberg.reset(token)
 
 
 # -- requests
@@ -123,35 +279,39 @@ def _instead(cause: UnsupportedError, original: Callable[..., Any], scan: DataSc
 
 def _open(scan: DataScan, projection: Schema, large_types: bool) -> Stream:
     """Start the scan in the engine."""
+    return shared(_config.current())._scan(
+        {**_source(scan), "columns": _columns(projection, scan), "limit": scan.limit, "large_types": large_types}
+    )
+
+
+def _source(scan: DataScan) -> dict[str, Any]:
+    """The members of a request that say what of which table."""
     metadata = scan.table_metadata
     snapshot = scan.snapshot()
     row_filter = scan.row_filter
-    return shared(_config.current())._scan(
-        {
-            "metadata": metadata_json(metadata),
-            "metadata_location": name_of(scan),
-            # Without a snapshot id the current schema counts, with one the snapshot's, as in scan.projection().
-            "snapshot_id": snapshot.snapshot_id if snapshot is not None and scan.snapshot_id is not None else None,
-            "columns": _columns(projection, scan),
-            # pyiceberg binds filters to the current schema, also those of an earlier snapshot.
-            "filter": None
-            if isinstance(row_filter, AlwaysTrue)
-            else _expressions.to_wire(row_filter, metadata.schema(), scan.case_sensitive),
-            "filter_mode": "pyiceberg-scan",
-            "limit": scan.limit,
-            "large_types": large_types,
-        }
-    )
+    return {
+        "metadata": metadata_json(metadata),
+        "metadata_location": name_of(scan),
+        # Without a snapshot id the current schema counts, with one the snapshot's, as in scan.projection().
+        "snapshot_id": snapshot.snapshot_id if snapshot is not None and scan.snapshot_id is not None else None,
+        # pyiceberg binds filters to the current schema, also those of an earlier snapshot.
+        "filter": None
+        if isinstance(row_filter, AlwaysTrue)
+        else _expressions.to_wire(row_filter, metadata.schema(), scan.case_sensitive),
+        "filter_mode": "pyiceberg-scan",
+    }
 
 
 def _columns(projection: Schema, scan: DataScan) -> list[str] | None:
     """The columns to ask for: whole ones by name, parts of structs by dotted names."""
     if projection.fields and "*" in scan.selected_fields:
         return None
+    return _names(projection, scan.table_metadata)
+
+
+def _names(projection: Schema, metadata: TableMetadata) -> list[str]:
     whole = {
-        field.field_id: field
-        for schema in (*scan.table_metadata.schemas, scan.table_metadata.schema())
-        for field in _all_fields(schema)
+        field.field_id: field for schema in (*metadata.schemas, metadata.schema()) for field in _all_fields(schema)
     }
     names: list[str] = []
     for field in projection.fields:
