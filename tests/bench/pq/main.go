@@ -51,6 +51,7 @@ func main() {
 		check(pprof.StartCPUProfile(out))
 		defer pprof.StopCPUProfile()
 	}
+	bridge.KeepMemory(32 << 20) // 32 MiB
 	if !*goZstd {
 		compress.RegisterCodec(compress.Codecs.Zstd, zstdCodec{zstd.NewCtx()})
 	}
