@@ -198,23 +198,21 @@ class Split:
     read_size_in_bytes: int
 
     def to_json(self) -> str:
-        members = {
-            **self.source,
-            "tasks": f"[{','.join(self.tasks)}]",
-            "read_size_in_bytes": str(self.read_size_in_bytes),
-        }
+        """The split as text: a request for a scan, as the C interface takes it, too."""
+        members = {**self.source, "tasks": f"[{','.join(self.tasks)}]"}
         return "{" + ",".join(f"{json.dumps(name)}:{value}" for name, value in members.items()) + "}"
 
     @classmethod
     def from_json(cls, text: str) -> Split:
+        """The split that to_json() wrote."""
         try:
             members = json.loads(text)
-            tasks, size = members.pop("tasks"), members.pop("read_size_in_bytes")
-            return cls(
-                {name: json.dumps(value) for name, value in members.items()}, tuple(map(json.dumps, tasks)), size
-            )
+            tasks = members.pop("tasks")
+            size = sum(_read_size(file) for task in tasks for file in (task["data"], *task.get("deletes", ())))
         except (ValueError, TypeError, KeyError, AttributeError) as cause:
             raise InvalidArgumentError(f"from_json: this is not the text of a Split: {cause}") from None
+        source = {name: json.dumps(value) for name, value in members.items()}
+        return cls(source, tuple(json.dumps(task) for task in tasks), size)
 
     def __len__(self) -> int:
         """The number of data files."""
@@ -222,6 +220,11 @@ class Split:
 
     def __repr__(self) -> str:
         return f"<icebergexec.Split of {len(self)} data files, {self.read_size_in_bytes:,} bytes>"
+
+
+def _read_size(file: dict[str, Any]) -> int:
+    """The bytes that are read of a file at most: of a deletion vector, its blob."""
+    return int(file.get("content_size_in_bytes") or file["file_size_in_bytes"])
 
 
 def execute(

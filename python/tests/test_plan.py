@@ -31,6 +31,7 @@ from test_java_tables import CASES
 
 import icebergexec
 from conftest import load_case
+from icebergexec._engine import Raw
 from tests.generator import TableWriter
 
 ROWS = pa.table({"id": pa.array(range(10), pa.int64()), "s": [f"row {i}" for i in range(10)]})
@@ -186,5 +187,10 @@ def test_equality_deletes_are_attached_and_read(table: Table) -> None:
 
 
 def test_text_of_a_split_is_a_request(table: Table) -> None:
-    members = json.loads(icebergexec.plan(table, "id = 1").splits(1)[0].to_json())
-    assert {"metadata", "filter", "tasks", "read_size_in_bytes"} <= set(members)
+    split = icebergexec.plan(table, "id = 1").splits(1)[0]
+    text = split.to_json()
+    assert icebergexec.Split.from_json(text).read_size_in_bytes == split.read_size_in_bytes
+    with icebergexec.Engine() as engine:
+        assert pa.table(
+            engine._scan({name: Raw(json.dumps(value)) for name, value in json.loads(text).items()})
+        ).num_rows
