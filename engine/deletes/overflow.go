@@ -12,12 +12,12 @@ import (
 
 // keyMemory divides what the keys of equality deletes may hold.
 //
-//	pool ── keys (3/8 of the limit) ── key tables
-//	                                └─ workspace (half of it), prepaid: no spilling step can
-//	                                   fail because others took the memory meanwhile
-//	                                    ├── sieve of the spilled keys (half of it)
-//	                                    ├── buffers of the partitions of keys and of candidates
-//	                                    └── tables of the partition at hand
+//	pool ── keys (half of the limit) ── key tables
+//	                                 └─ workspace (a quarter of it), prepaid: no spilling step can
+//	                                    fail because others took the memory meanwhile
+//	                                     ├── sieve of the spilled keys (half of it)
+//	                                     ├── buffers of the partitions of keys and of candidates
+//	                                     └── tables of the partition at hand
 //
 // Without spilling, key tables may take what the pool has.
 type keyMemory struct {
@@ -44,8 +44,8 @@ func newKeyMemory(pool *mem.Pool, spills bool) (*keyMemory, error) {
 	if !spills {
 		return &keyMemory{tables: pool}, nil
 	}
-	share := pool.Limit() / 8 * 3
-	workspace := min(share/2, maxWorkspace)
+	share := pool.Limit() / 2
+	workspace := min(share/4, maxWorkspace)
 	m := &keyMemory{
 		tables:    pool.Child("equality-delete keys", share),
 		workspace: mem.NewPool("workspace for spilled delete keys", workspace),
