@@ -424,7 +424,7 @@ func (s *Stream) wait(ctx context.Context, r *run) error {
 	}
 }
 
-// spill writes a sorted run to disk and keeps its chunks for the next buffer.
+// spill writes a sorted run to disk and keeps chunks for the next buffer.
 func (s *Stream) spill(ctx context.Context, r *run) error {
 	w, err := s.files.newWriter(ctx, s.blockSize, s.charge)
 	if err != nil {
@@ -446,7 +446,8 @@ func (s *Stream) spill(ctx context.Context, r *run) error {
 	defer s.mu.Unlock()
 	kept := int64(0)
 	for i, c := range b.chunks {
-		if len(c) == chunkSize {
+		// More than one buffer fills is left to others.
+		if len(c) == chunkSize && int64(len(s.spare))*chunkSize < s.runBytes {
 			s.spare = append(s.spare, c)
 			kept += chunkSize
 			b.chunks[i] = nil
