@@ -601,3 +601,63 @@ func TestBadKeys(t *testing.T) {
 		}
 	}
 }
+
+// Several keys of any direction, checked against a sort of the rows in memory.
+func TestSeveralKeys(t *testing.T) {
+	b := newBench(t)
+	for seed := range uint64(40) {
+		r := rand.New(rand.NewPCG(seed, 11))
+		schema := schemaOf(
+			arrow.Field{Name: "a", Type: arrow.BinaryTypes.Binary, Nullable: true}, arrow.Field{Name: "b", Type: arrow.BinaryTypes.Binary, Nullable: true},
+			arrow.Field{Name: "c", Type: arrow.BinaryTypes.Binary, Nullable: true}, arrow.Field{Name: "n", Type: arrow.PrimitiveTypes.Int64})
+		in := &list{schema: schema}
+		var rows [][3]iceberg.Optional[iceberg.Literal]
+		for range 3 {
+			builder := array.NewRecordBuilder(b.alloc, schema)
+			for range r.IntN(200) {
+				var row [3]iceberg.Optional[iceberg.Literal]
+				for c := range row {
+					if r.IntN(4) == 0 {
+						builder.Field(c).AppendNull()
+						continue
+					}
+					v := make([]byte, r.IntN(3))
+					for i := range v { // bytes at which encodings could err
+						v[i] = []byte{0x00, 0x01, 0xfe, 0xff}[r.IntN(4)]
+					}
+					builder.Field(c).(*array.BinaryBuilder).Append(v)
+					row[c] = iceberg.Optional[iceberg.Literal]{Val: iceberg.BinaryLiteral(v), Valid: true}
+				}
+				builder.Field(3).(*array.Int64Builder).Append(int64(len(rows)))
+				rows = append(rows, row)
+			}
+			in.batches = append(in.batches, builder.NewRecordBatch())
+			builder.Release()
+		}
+		var sortKeys []Key
+		for _, c := range r.Perm(3) {
+			sortKeys = append(sortKeys, Key{Column: string(rune('a' + c)), Descending: r.IntN(2) == 0, NullsLast: r.IntN(2) == 0})
+		}
+		order := make([]int, len(rows))
+		for i := range order {
+			order[i] = i
+		}
+		slices.SortStableFunc(order, func(i, j int) int {
+			for _, k := range sortKeys {
+				c := k.Column[0] - 'a'
+				if result := compareLiterals(rows[i][c], rows[j][c], k); result != 0 {
+					return result
+				}
+			}
+			return 0
+		})
+		var want []string
+		for _, i := range order {
+			want = append(want, fmt.Sprint(i))
+		}
+		if got := b.values(in, "n", sortKeys...); !slices.Equal(got, want) {
+			t.Errorf("seed %d, keys %+v:\n got %v\nwant %v", seed, sortKeys, got, want)
+		}
+		in.release()
+	}
+}
