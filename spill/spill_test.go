@@ -575,32 +575,3 @@ func TestMarksBetweenAppends(t *testing.T) {
 		t.Errorf("%d of %d records were read", read, written)
 	}
 }
-
-func TestLazy(t *testing.T) {
-	parent := filepath.Join(t.TempDir(), "later")
-	l := NewLazy(vfs.OS(), parent, NewDiskBudget(0))
-	if _, err := l.Dir(background); errs.CodeOf(err) != errs.NotFound {
-		t.Errorf("no parent yet: %v", err)
-	}
-	if err := os.Mkdir(parent, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	first, err := l.Dir(background)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if again, err := l.Dir(background); err != nil || again != first {
-		t.Errorf("another directory, error %v", err)
-	}
-	for range 2 {
-		if err := l.Close(); err != nil {
-			t.Error(err)
-		}
-	}
-	if left := tree(t, parent); len(left) != 0 {
-		t.Errorf("left: %v", left)
-	}
-	if _, err := l.Dir(background); errs.CodeOf(err) != errs.Cancelled {
-		t.Errorf("closed: %v", err)
-	}
-}
