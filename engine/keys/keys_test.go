@@ -237,7 +237,6 @@ func generic(dst []byte, m model, v any) []byte {
 
 type keyColumns struct {
 	models []model
-	rows   [][]any
 	arrays []arrow.Array
 	keys   []string // by the generic encoder
 }

@@ -6,7 +6,6 @@ import (
 
 // finishedChunk is a column chunk whose pages are in the file.
 type finishedChunk struct {
-	encodings    []encoding
 	dictionary   section // no length: none
 	dataOffset   int64
 	compressed   int64
