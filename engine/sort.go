@@ -8,6 +8,11 @@ import (
 	"github.com/icebergexec/icebergexec/engine/sort"
 )
 
+// sortShare is the part of the engine's memory that one sort takes: it fills
+// what it may have, and its input is mostly a stream of the same engine, which
+// must not starve.
+const sortShare = 2
+
 // SortKey is one column to sort by: a name, dotted for a field of a struct; its
 // transform, nil for the values themselves; direction; and where nulls go,
 // whatever the direction.
@@ -19,10 +24,12 @@ type SortKey = sort.Key
 // schema and types.
 //
 // Sort takes input over: it is closed with the stream, also when Sort fails.
-// Nothing is read before the first Next. ctx bounds this call only.
+// Nothing is read before the first Next. ctx bounds this call only. A sort takes
+// at most half of the engine's memory; a scan of the same engine that it reads
+// from needs a MemoryLimit of the other half.
 func (e *Engine) Sort(ctx context.Context, input batch.Stream, keys []SortKey) (batch.Stream, error) {
 	taken := false
-	s, err := e.run(ctx, "sort", 0, func(_, lifetime context.Context, s *stream) error {
+	s, err := e.run(ctx, "sort", e.options.MemoryLimit/sortShare, func(_, lifetime context.Context, s *stream) error {
 		taken = true
 		sorted, err := sort.New(lifetime, input, sort.Config{
 			Keys: keys, Pool: s.pool, Alloc: e.options.Allocator, Spill: e.spill.open,

@@ -10,9 +10,12 @@ import (
 	"github.com/icebergexec/icebergexec/engine"
 )
 
-var sortTable = flag.String("sort-table", "", "metadata location of a table with columns k and id, for BenchmarkSort")
+var (
+	sortTable = flag.String("sort-table", "", "metadata location of a table with columns k and id, for BenchmarkSort")
+	sortLimit = flag.Int64("sort-limit", 256<<20, "memory limit in bytes, for BenchmarkSort")
+)
 
-// BenchmarkSort scans a table and sorts it by (k, id descending) in 256 MiB.
+// BenchmarkSort scans a table and sorts it by (k, id descending).
 // Besides time it reports CPU seconds and the process's peak memory.
 //
 //	go test ./engine -run - -bench Sort -benchtime 1x -sort-table .../metadata/v1.metadata.json
@@ -24,11 +27,11 @@ func BenchmarkSort(b *testing.B) {
 	for b.Loop() {
 		var before, after syscall.Rusage
 		_ = syscall.Getrusage(syscall.RUSAGE_SELF, &before)
-		eng, err := engine.Open(engine.Options{MemoryLimit: 256 << 20, SpillDir: b.TempDir(), Threads: 2})
+		eng, err := engine.Open(engine.Options{MemoryLimit: *sortLimit, SpillDir: b.TempDir(), Threads: 2})
 		if err != nil {
 			b.Fatal(err)
 		}
-		scan, err := eng.Scan(ctx, engine.ScanRequest{MetadataLocation: *sortTable})
+		scan, err := eng.Scan(ctx, engine.ScanRequest{MetadataLocation: *sortTable, MemoryLimit: *sortLimit / 2})
 		if err != nil {
 			b.Fatal(err)
 		}
