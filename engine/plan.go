@@ -37,6 +37,9 @@ type PlanRequest struct {
 	FilterMode      expr.Mode
 	// IncludeEmptyFiles keeps data files without records.
 	IncludeEmptyFiles bool
+	// AllDeletes keeps equality deletes whose keys the filter excludes. Tasks
+	// that are read without the filter need them.
+	AllDeletes bool
 	// Metrics puts the column metrics on the data files.
 	Metrics bool
 
@@ -101,7 +104,7 @@ func (p *Plan) open(ctx, lifetime context.Context, s *stream, request PlanReques
 		return plan.Plan(ctx, source.fs, s.pool, plan.Request{
 			Table: source.table, Snapshot: source.snapshot, After: after,
 			Filter: source.filter, Mode: request.FilterMode,
-			IncludeEmptyFiles: request.IncludeEmptyFiles, AllMetrics: request.Metrics, Workers: options.Threads,
+			IncludeEmptyFiles: request.IncludeEmptyFiles, AllDeletes: request.AllDeletes, AllMetrics: request.Metrics, Workers: options.Threads,
 		})
 	})
 	s.schema, s.inner = planSchema, p.tasks

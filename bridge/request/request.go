@@ -124,6 +124,7 @@ type Plan struct {
 	FilterMode        *string           `json:"filter_mode"`
 	CaseSensitive     *bool             `json:"case_sensitive"`
 	IncludeEmptyFiles bool              `json:"include_empty_files"`
+	AllDeletes        bool              `json:"all_deletes"`
 	Metrics           bool              `json:"metrics"`
 	MemoryLimit       Size              `json:"memory_limit"`
 	PathPrefixes      map[string]string `json:"path_prefixes"`
@@ -139,7 +140,7 @@ func ParsePlan(text []byte) (engine.PlanRequest, error) {
 		Metadata: d.Metadata, MetadataLocation: d.MetadataLocation,
 		SnapshotID: d.SnapshotID, Ref: d.Ref, FromSnapshotID: d.FromSnapshotID,
 		CaseInsensitive:   d.CaseSensitive != nil && !*d.CaseSensitive,
-		IncludeEmptyFiles: d.IncludeEmptyFiles, Metrics: d.Metrics,
+		IncludeEmptyFiles: d.IncludeEmptyFiles, AllDeletes: d.AllDeletes, Metrics: d.Metrics,
 		MemoryLimit: int64(d.MemoryLimit), PathPrefixes: d.PathPrefixes,
 	}
 	if d.Metadata == nil && d.MetadataLocation == "" {

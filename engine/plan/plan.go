@@ -34,6 +34,9 @@ type Request struct {
 	Mode   expr.Mode
 	// IncludeEmptyFiles keeps data files with no records.
 	IncludeEmptyFiles bool
+	// AllDeletes keeps equality deletes whose keys the filter excludes, for a
+	// reader of the tasks that reads more rows than the filter matches.
+	AllDeletes bool
 	// AllMetrics puts all column metrics on the data files of tasks.
 	AllMetrics bool
 	// Workers is how many manifests are read at a time; 0 is 1.
@@ -273,7 +276,7 @@ func (p *planner) deleteMayMatch(f *File) bool {
 	if !spec.IsUnpartitioned() && !p.filters[f.SpecID].MayMatch(f.Partition) {
 		return false
 	}
-	if f.Content != EqualityDeletes {
+	if f.Content != EqualityDeletes || p.req.AllDeletes {
 		return true
 	}
 	keys := map[int]bool{}

@@ -194,3 +194,11 @@ def test_text_of_a_split_is_a_request(table: Table) -> None:
         assert pa.table(
             engine._scan({name: Raw(json.dumps(value)) for name, value in json.loads(text).items()})
         ).num_rows
+
+
+def test_files_rewritten_by_a_delete_keep_their_deletes(table: Table) -> None:
+    with icebergexec.enabled():
+        table.delete("id == 3")
+        ids = table.scan().to_arrow()["id"].to_pylist()
+    once = [0, 1, 2, 4, 6, 7, 8, 9]
+    assert sorted(ids) == sorted([*once[2:], *once, *once, 5])

@@ -136,7 +136,8 @@ def plan_files(original: Callable[..., Iterable[FileScanTask]], scan: DataScan) 
         return original(scan)
     if scan.snapshot() is None:
         return []
-    request = {**_source(scan), "include_empty_files": False, "metrics": True}
+    # A delete or overwrite reads whole files: those rows, too, that the filter does not match.
+    request = {**_source(scan), "all_deletes": True, "metrics": True}
     try:
         with shared(_config.current())._plan(request) as stream:
             planner = _Planner(scan)
