@@ -9,7 +9,13 @@ from typing import Any
 import pyarrow as pa
 import pyiceberg
 import pytest
+from pyarrow import orc
+from pyiceberg.io.pyarrow import PyArrowFileIO, schema_to_pyarrow
+from pyiceberg.manifest import DataFileContent, FileFormat
+from pyiceberg.schema import Schema
 from pyiceberg.table import DataScan, Table
+from pyiceberg.typedef import Record
+from pyiceberg.types import LongType, NestedField, StringType
 
 import icebergexec
 from icebergexec._adapters import for_installed_pyiceberg
@@ -134,3 +140,78 @@ def test_bad_settings_change_nothing() -> None:
     with pytest.raises(TypeError, match="unknown setting 'memory'"):
         icebergexec.enable(memory=1)
     assert replaced() == set()
+
+
+def orc_table(catalog: Any) -> Table:
+    """One ORC file, which the engine leaves to pyiceberg."""
+    schema = Schema(NestedField(1, "id", LongType()), NestedField(2, "s", StringType()))
+    writer = TableWriter.create(catalog, "db.orc", schema)
+    rows = pa.table(
+        {"id": [1, 2, 3], "s": ["a", "b", "c"]}, schema=schema_to_pyarrow(schema, file_format=FileFormat.ORC)
+    )
+    location = f"{writer.table.location()}/data/rows.orc"
+    with writer.table.io.new_output(location).create() as stream:
+        orc.write_table(rows, stream)
+    size = len(writer.table.io.new_input(location))
+    file = writer._file(
+        content=DataFileContent.DATA,
+        file_path=location,
+        file_format=FileFormat.ORC,
+        partition=Record(),
+        record_count=3,
+        file_size_in_bytes=size,
+    )
+    writer.commit(data=[file])
+    return writer.table
+
+
+def test_what_the_engine_cannot_read_stays_pyicebergs(catalog: Any, caplog: pytest.LogCaptureFixture) -> None:
+    table = orc_table(catalog)
+    stock = table.scan().to_arrow()
+    with icebergexec.enabled(), caplog.at_level("INFO", logger="icebergexec"):
+        assert table.scan().to_arrow().equals(stock)
+        assert table.scan().to_arrow_batch_reader().read_all()["id"].to_pylist() == [1, 2, 3]
+        assert table.scan("id > 1").count() == 2
+        assert "is left to pyiceberg" in caplog.text
+        with pytest.raises(icebergexec.UnsupportedError, match="ORC"):
+            icebergexec.scan(table).to_pyarrow().read_all()
+    TableWriter(table).delete_equal(["id"], pa.table({"id": [1]}))
+    table = catalog.load_table("db.orc")
+    with icebergexec.enabled(), pytest.raises(icebergexec.UnsupportedError, match="ORC"):
+        table.scan().to_arrow()  # neither can
+
+
+def test_other_storage_stays_pyicebergs(table: Table) -> None:
+    class OwnFileIO(PyArrowFileIO):
+        """Where a path means something else, for all we know."""
+
+    table.io = OwnFileIO(table.io.properties)
+    with icebergexec.enabled():
+        assert not reads(table)
+        assert "OwnFileIO" in str(icebergexec.explain(table.scan()))
+
+
+@pytest.mark.parametrize("delete_filter", ["id = 7", "s = 'v7'", "id > 6 and id < 8"])
+def test_a_rewrite_does_not_bring_deleted_rows_back(delete_filter: str, table: Table, catalog: Any) -> None:
+    with icebergexec.enabled():
+        table.delete(delete_filter)  # a filter that no deleted row matches
+        table = catalog.load_table("db.t")
+        assert table.scan().to_arrow()["id"].to_pylist() == [0, 1, 2, 4, 5, 6, 8, 9]
+        table.overwrite(pa.table({"id": pa.array([100], pa.int64()), "s": ["new"]}), overwrite_filter="id < 2")
+        table = catalog.load_table("db.t")
+        assert sorted(table.scan().to_arrow()["id"].to_pylist()) == [2, 4, 5, 6, 8, 9, 100]
+        table.upsert(pa.table({"id": pa.array([2, 3], pa.int64()), "s": ["updated", "inserted"]}), join_cols=["id"])
+        rows = catalog.load_table("db.t").scan().to_arrow().sort_by("id").to_pylist()
+        assert [row["id"] for row in rows] == [2, 3, 4, 5, 6, 8, 9, 100]
+        assert [row["s"] for row in rows[:2]] == ["updated", "inserted"]
+
+
+def test_tasks_read_with_another_filter(table: Table) -> None:
+    from pyiceberg.expressions import AlwaysTrue
+    from pyiceberg.io.pyarrow import ArrowScan
+
+    with icebergexec.enabled():
+        tasks = list(table.scan("id = 7").plan_files())
+        assert tasks[0].delete_files == set()  # it cannot hit a matching row
+        rows = ArrowScan(table.metadata, table.io, table.schema(), AlwaysTrue()).to_table(tasks)
+        assert rows["id"].to_pylist() == [0, 1, 2, 4, 5, 6, 7, 8, 9]

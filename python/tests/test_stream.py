@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import subprocess
 import sys
@@ -14,6 +15,7 @@ import nanoarrow
 import polars
 import pyarrow as pa
 import pytest
+from pyiceberg import expressions as e
 from pyiceberg.table import Table
 
 import icebergexec
@@ -294,3 +296,32 @@ def test_bad_tables(tmp_path: Path, table: Table) -> None:
     with pytest.raises(icebergexec.CorruptFileError, match=data.name):
         list(icebergexec.scan(table))
     assert list(icebergexec.scan(table, row_filter="id > 20000"))  # the process and the engine live on
+
+
+def test_requests_that_python_does_not_make(table: Table) -> None:
+    engine = icebergexec.engine()
+    location = table.metadata_location
+    with pytest.raises(icebergexec.InvalidArgumentError, match="colums"):
+        engine._scan({"metadata_location": location, "colums": ["id"]})
+    with pytest.raises(icebergexec.InvalidArgumentError, match="filter mode .java."):
+        engine._scan({"metadata_location": location, "filter_mode": "java"})
+    deep: e.BooleanExpression = e.IsNull("id")
+    for i in range(1200):
+        deep = (e.And if i % 2 else e.Or)(deep, e.EqualTo("id", i))
+    with pytest.raises(icebergexec.InvalidArgumentError, match="500"):
+        icebergexec.scan(table, deep)
+    with pytest.raises(icebergexec.InvalidArgumentError, match="filter"):
+        engine._scan({"metadata_location": location, "filter": [{"op": "like", "ref": "s"}]})
+    with pytest.raises(icebergexec.InvalidArgumentError, match="is-nan"):
+        engine._scan(
+            {"metadata_location": location, "filter": [{"op": "eq", "ref": "id", "type": "double", "value": "NaN"}]}
+        )
+
+
+def test_long_filters(table: Table) -> None:
+    chain = functools.reduce(e.Or, [e.EqualTo("id", i) for i in range(0, 200_000, 2)])
+    even = [i for i in ALIVE if i % 2 == 0]
+    assert icebergexec.scan(table, chain).to_pyarrow().read_all()["id"].to_pylist() == even
+    assert icebergexec.scan(table, e.In("id", range(0, 200_000, 2))).to_pyarrow().read_all()["id"].to_pylist() == even
+    with icebergexec.enabled():
+        assert table.scan(chain).count() == len(even)

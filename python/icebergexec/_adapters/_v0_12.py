@@ -112,6 +112,7 @@ def to_arrow_batch_reader(
         return _instead(cause, original, scan, dictionary_columns)
     schema = schema_to_pyarrow(projection)
     batches = _batches(stream, schema)
+    batches = _or_pyiceberg(batches, lambda cause: _instead(cause, original, scan, dictionary_columns))
     if dictionary_columns and (first := next(batches, None)) is not None:
         # As in pyiceberg, where these columns take their fields from the first batch, if there is one.
         fields = _dictionary_fields(projection, dictionary_columns)
@@ -137,10 +138,10 @@ def plan_files(original: Callable[..., Iterable[FileScanTask]], scan: DataScan) 
     if scan.snapshot() is None:
         return []
     # A delete or overwrite reads whole files: those rows, too, that the filter does not match.
-    request = {**_source(scan), "all_deletes": True, "metrics": True}
+    source = _source(scan)
     try:
-        with shared(_config.current())._plan(request) as stream:
-            planner = _Planner(scan)
+        with shared(_config.current())._plan({**source, "all_deletes": True, "metrics": True}) as stream:
+            planner = _Planner(scan, source)
             return [planner.task(text) for batch in stream for text in batch["task"].to_pylist()]
     except UnsupportedError as cause:
         return list(_instead(cause, original, scan))
@@ -151,27 +152,32 @@ def to_record_batches(
 ) -> Iterator[pa.RecordBatch]:
     """Tasks with equality deletes, which pyiceberg does not apply, are read in the engine."""
     tasks = list(tasks)
-    if _reading_in_pyiceberg.get() or not any(_has_equality_deletes(task) for task in tasks):
+    if _reading_in_pyiceberg.get():
         yield from original(scan, tasks)
         return
-    texts = []
-    for task in tasks:
-        text = getattr(task, _TEXT, None)
+    metadata = scan._table_metadata
+    row_filter = _expressions.to_wire(scan._bound_row_filter, metadata.schema(), scan._case_sensitive)
+    origins: list[_Origin | None] = [getattr(task, _ORIGIN, None) for task in tasks]
+    texts = [
+        origin and origin.text_for(task.file.file_path, row_filter) for task, origin in zip(tasks, origins, strict=True)
+    ]
+    if not any(_has_equality_deletes(task, text) for task, text in zip(tasks, texts, strict=True)):
+        yield from original(scan, tasks)
+        return
+    for task, text in zip(tasks, texts, strict=True):
         if text is None:
             raise UnsupportedError(
                 f"read {task.file.file_path}: tasks are read together with tasks that have equality deletes, and this one "
                 "does not come from plan_files() under icebergexec.enable(); plan all of them there"
             )
-        texts.append(text)
-    metadata, row_filter = scan._table_metadata, scan._bound_row_filter
     request = {
         "metadata": metadata_json(metadata),
         "metadata_location": metadata.location,
-        "filter": _expressions.to_wire(row_filter, metadata.schema(), scan._case_sensitive),
+        "filter": row_filter,
         "filter_mode": "pyiceberg-scan",
         "columns": _names(scan._projected_schema, metadata),
         "limit": scan._limit,
-        "tasks": Raw(f"[{','.join(texts)}]"),
+        "tasks": Raw(f"[{','.join(text for text in texts if text)}]"),
     }
     with shared(_config.current())._scan(request) as stream:
         fields = _dictionary_fields(scan._projected_schema, scan._dictionary_columns)
@@ -179,17 +185,53 @@ def to_record_batches(
             yield _with_fields(batch, fields)
 
 
-def _has_equality_deletes(task: FileScanTask) -> bool:
-    return any(delete.content == DataFileContent.EQUALITY_DELETES for delete in task.delete_files)
+def _has_equality_deletes(task: FileScanTask, text: str | None) -> bool:
+    if text is None:
+        return any(delete.content == DataFileContent.EQUALITY_DELETES for delete in task.delete_files)
+    return any(delete["content"] == "equality-deletes" for delete in json.loads(text).get("deletes", ()))
 
 
-_TEXT = "_icebergexec_task"  # where a FileScanTask keeps what it was made of
+_ORIGIN = "_icebergexec_origin"  # where a FileScanTask keeps the plan that it comes from
+
+
+class _Origin:
+    """The plan of some tasks: the engine's form of each, by the path of its data file.
+
+    A plan with a filter leaves out equality deletes that cannot hit a matching
+    row. Whoever then reads the files with another filter, as pyiceberg's delete()
+    does to rewrite them whole, needs those deletes as well, or deleted rows would
+    come back.
+    """
+
+    def __init__(self, source: Mapping[str, Any]) -> None:
+        self._source = source
+        self._filtered: dict[str, str] = {}
+        self._whole: dict[str, str] | None = None
+
+    def add(self, path: str, text: str) -> None:
+        self._filtered[path] = text
+
+    def text_for(self, path: str, row_filter: Raw | None) -> str:
+        """The task with every delete that matters under the filter."""
+        planned = self._source["filter"]
+        if planned is None or (row_filter is not None and row_filter.text == planned.text):
+            return self._filtered[path]
+        if self._whole is None:
+            with shared(_config.current())._plan({**self._source, "filter": None}) as stream:
+                self._whole = {
+                    path: text
+                    for batch in stream
+                    for path, text in zip(batch["path"].to_pylist(), batch["task"].to_pylist(), strict=True)
+                    if path in self._filtered
+                }
+        return self._whole[path]
 
 
 class _Planner:
     """Makes pyiceberg's tasks of the engine's."""
 
-    def __init__(self, scan: DataScan) -> None:
+    def __init__(self, scan: DataScan, source: Mapping[str, Any]) -> None:
+        self._origin = _Origin(source)
         self._specs = scan.table_metadata.specs()
         self._schema = scan.table_metadata.schema()
         self._evaluators = KeyDefaultDict(scan._manifest_planner._build_residual_evaluator)
@@ -205,7 +247,8 @@ class _Planner:
             self._residuals[key] = self._evaluators[file.spec_id](file).residual_for(file.partition)
         deletes = {self._file(delete) for delete in task.get("deletes", ())}
         planned = FileScanTask(file, delete_files=deletes, residual=self._residuals[key])
-        setattr(planned, _TEXT, text)
+        self._origin.add(file.file_path, text)
+        setattr(planned, _ORIGIN, self._origin)
         return planned
 
     def _file(self, of: dict[str, Any]) -> DataFile:
@@ -387,6 +430,21 @@ def _batches(stream: Stream, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     if not schema.equals(stream.schema):
         raise EngineError(f"scan: the engine returns columns of\n{stream.schema}\nwhere pyiceberg returns\n{schema}")
     return stream._record_batches(schema)
+
+
+def _or_pyiceberg(
+    batches: Iterator[pa.RecordBatch], instead: Callable[[UnsupportedError], Iterable[pa.RecordBatch]]
+) -> Iterator[pa.RecordBatch]:
+    """The batches; pyiceberg's if the engine meets something that it does not support before the first."""
+    first = True
+    try:
+        for batch in batches:
+            first = False
+            yield batch
+    except UnsupportedError as cause:
+        if not first:
+            raise
+        yield from instead(cause)
 
 
 def _dictionary_fields(projection: Schema, names: Sequence[str]) -> dict[str, pa.Field]:
