@@ -188,7 +188,7 @@ func (p *copyPlan) match(n, from *node) error {
 	}
 	if n.kind == leafNode {
 		l, have := n.leaf, from.leaf
-		if l.physical != have.physical || l.length != have.length || have.unsupported != "" || !arrow.TypeEqual(l.typ, have.typ) {
+		if l.physical != have.physical || l.physical == physFixedLenArray && l.length != have.length || have.unsupported != "" || !arrow.TypeEqual(l.typ, have.typ) {
 			return errs.New(errs.Unsupported, "column %s was written with another type", name)
 		}
 		p.chunks[l.index].leaf = have

@@ -43,6 +43,9 @@ type WriterOptions struct {
 	BloomFilters map[int]BloomOptions
 	// Metrics says what to gather of each column.
 	Metrics MetricsConfig
+	// Like is a file whose row groups will be copied: decimals are stored as
+	// there, since writers differ in it. nil: as Iceberg's specification says.
+	Like *File
 	// Threads is how many columns are encoded at a time; zero: one.
 	Threads int
 }
@@ -111,6 +114,9 @@ func NewWriter(_ context.Context, w io.Writer, schema *arrow.Schema, table *iceb
 func (w *Writer) open(table *iceberg.Schema) (err error) {
 	if w.elements, err = schemaElements(table); err != nil {
 		return err
+	}
+	if w.options.Like != nil {
+		storeDecimalsLike(w.elements, w.options.Like)
 	}
 	if w.tree, err = buildSchema(w.elements); err != nil {
 		return err

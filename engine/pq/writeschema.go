@@ -164,10 +164,42 @@ func (e *schemaElement) setPrimitive(t iceberg.Type) bool {
 }
 
 // decimalWidth is the least number of bytes that hold every decimal of a
-// precision from 19 to 38 in two's complement.
+// precision up to 38 in two's complement.
 func decimalWidth(precision int) int {
 	// A digit takes log2(10) = 3.32193 bits; the sign takes one.
 	return (precision*332193/100000+1)/8 + 1
+}
+
+// storeDecimalsLike gives decimals the physical types that they have in a file
+// for the same decimal type.
+func storeDecimalsLike(elements []schemaElement, file *File) {
+	stored := map[int32]*leaf{}
+	for _, l := range file.schema.leaves {
+		if l.hasFieldID {
+			stored[l.fieldID] = l
+		}
+	}
+	for i := range elements {
+		e := &elements[i]
+		l := stored[e.fieldID]
+		if e.physical == noPhysical || e.logical.kind != logicalDecimal || l == nil || l.logical != e.logical {
+			continue
+		}
+		needed := int32(decimalWidth(int(e.precision)))
+		switch l.physical {
+		case physInt32, physInt64:
+			if int(needed) > l.physical.width(0) {
+				continue
+			}
+		case physFixedLenArray:
+			if needed > l.length || l.length > 16 {
+				continue
+			}
+		default:
+			continue
+		}
+		e.physical, e.length = l.physical, l.length
+	}
 }
 
 // write encodes a schema element.

@@ -243,6 +243,7 @@ COPIES: dict[str, list[dict[str, Any]]] = {
         {"copy": "plain_v2_threads.parquet", "groups": [1]},
     ],
     "copy_foreign": [{"copy": "foreign.parquet", "groups": [1, 0]}, {"write": "defaults.arrow"}],
+    "copy_byte_decimals": [{"copy": "byte_decimals.parquet", "groups": [1, 0]}, {"write": "defaults.arrow"}],
     "copy_without_ids": [{"copy": "without_ids.parquet", "groups": [0]}, {"write": "defaults.arrow"}],
 }
 
@@ -263,19 +264,20 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Written:
     foreign = tables["defaults"].cast(with_ids(arrow_schema(), schema_of()))
     options = {"row_group_size": 900, "compression": "snappy", "write_page_index": True, "data_page_size": 2000}
     pq.write_table(foreign, folder / "foreign.parquet", store_decimal_as_integer=True, **options)
+    pq.write_table(foreign, folder / "byte_decimals.parquet", store_decimal_as_integer=False, **options)
     pq.write_table(tables["defaults"], folder / "without_ids.parquet")
     groups = {name: split(tables[name], 700) for name in ("dictionaries", "blooms", "plain_v2_threads")}
     whole, foreign_groups = tables["defaults"], split(tables["defaults"], 900)
     tables["copy"] = pa.concat_tables(
         [groups["dictionaries"][2], groups["dictionaries"][0], whole, *groups["blooms"], groups["plain_v2_threads"][1]]
     )
-    tables["copy_foreign"] = pa.concat_tables([foreign_groups[1], foreign_groups[0], whole])
+    tables["copy_foreign"] = tables["copy_byte_decimals"] = pa.concat_tables(
+        [foreign_groups[1], foreign_groups[0], whole]
+    )
     tables["copy_without_ids"] = whole
     for name, steps in COPIES.items():
-        properties = {} if name == "copy_foreign" else SMALL_PAGES
-        files.append(
-            {"name": name, "batches": "defaults.arrow", "schema": schema, "properties": properties, "steps": steps}
-        )
+        file = {"name": name, "batches": "defaults.arrow", "schema": schema, "properties": {}, "steps": steps}
+        files.append(file | ({"like": "byte_decimals.parquet"} if name == "copy_byte_decimals" else {}))
     (folder / "cases.json").write_text(json.dumps(files))
     run = subprocess.run(["go", "run", "./tests/tools/pqwrite", str(folder)], cwd=ROOT, capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
@@ -331,8 +333,9 @@ def test_schema(written: Written, name: str) -> None:
     assert Schema.model_validate_json(f.metadata.metadata[b"iceberg.schema"].decode()) == schema_of()
     assert f.metadata.created_by.startswith("icebergexec version ")
     kinds = {c.name: (c.physical_type, str(c.logical_type)) for c in (f.schema.column(i) for i in range(len(TYPES)))}
-    assert kinds["decimal9"] == ("INT32", "Decimal(precision=9, scale=2)")
-    assert kinds["decimal18"] == ("INT64", "Decimal(precision=18, scale=3)")
+    integers = name != "copy_byte_decimals"
+    assert kinds["decimal9"] == ("INT32" if integers else "FIXED_LEN_BYTE_ARRAY", "Decimal(precision=9, scale=2)")
+    assert kinds["decimal18"] == ("INT64" if integers else "FIXED_LEN_BYTE_ARRAY", "Decimal(precision=18, scale=3)")
     assert kinds["decimal38"] == ("FIXED_LEN_BYTE_ARRAY", "Decimal(precision=38, scale=10)")
     assert kinds["uuid"] == ("FIXED_LEN_BYTE_ARRAY", "UUID")
     assert kinds["string"] == ("BYTE_ARRAY", "String")
@@ -438,7 +441,8 @@ def test_iceberg_metrics(written: Written, name: str) -> None:
 
 def test_copies_refused(written: Written) -> None:
     assert "cannot be copied as it is" in written.report("copy_without_ids")["Refused"]
-    assert written.report("copy")["Refused"] == written.report("copy_foreign")["Refused"] == ""
+    for name in ("copy", "copy_foreign", "copy_byte_decimals"):
+        assert written.report(name)["Refused"] == ""
 
 
 # Values as programs that have no type for them give them.

@@ -34,7 +34,8 @@ type file struct {
 	Schema     *iceberg.Schema
 	Properties map[string]string
 	Threads    int
-	Memory     int64 // a limit; zero: none
+	Memory     int64  // a limit; zero: none
+	Like       string // a file to copy from; empty: none
 	Steps      []step
 }
 
@@ -97,6 +98,12 @@ func (f *file) write(ctx context.Context, dir string) (*report, error) {
 	options.Path, options.Threads = out.Name(), f.Threads
 	if f.Memory > 0 {
 		options.Pool = mem.NewPool("test", f.Memory)
+	}
+	if f.Like != "" {
+		if options.Like, err = open(ctx, filepath.Join(dir, f.Like)); err != nil {
+			return nil, err
+		}
+		defer options.Like.Close()
 	}
 	schema, err := schemaOf(filepath.Join(dir, f.Batches))
 	if err != nil {
@@ -164,14 +171,18 @@ func writeStream(ctx context.Context, w *pq.Writer, path string) error {
 }
 
 func copyGroups(ctx context.Context, w *pq.Writer, path string, groups []int) error {
-	f, err := fileio.NewLocal().Open(ctx, path)
-	if err != nil {
-		return err
-	}
-	source, err := pq.Open(ctx, f, path, pq.Options{})
+	source, err := open(ctx, path)
 	if err != nil {
 		return err
 	}
 	defer source.Close()
 	return w.CopyRowGroups(ctx, source, groups)
+}
+
+func open(ctx context.Context, path string) (*pq.File, error) {
+	f, err := fileio.NewLocal().Open(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	return pq.Open(ctx, f, path, pq.Options{})
 }
