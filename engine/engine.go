@@ -79,6 +79,8 @@ type Options struct {
 	// HostReader decodes data files of formats that the engine does not, ORC
 	// above all; nil: such files are Unsupported.
 	HostReader datafile.HostReader
+
+	alwaysSpill bool // for tests
 }
 
 func (o Options) withDefaults() (Options, error) {

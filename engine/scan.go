@@ -153,6 +153,7 @@ func (s *stream) openScan(ctx, lifetime context.Context, request ScanRequest) er
 		Plan: planTasks, Table: from.table, Schema: from.schema, Selection: selection,
 		Filter: from.filter, Mode: request.FilterMode, Limit: request.Limit,
 		FS: from.fs, Pool: s.pool, Alloc: options.Allocator, Host: options.HostReader,
+		Spill: s.engine.spill.open, AlwaysSpill: options.alwaysSpill,
 		Workers: options.Threads, BatchRows: batchRows, BatchBytes: options.BatchBytes,
 	})
 	return nil

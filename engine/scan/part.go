@@ -154,13 +154,9 @@ func (p *part) open(ctx context.Context) error {
 // bind finds the columns that the result, the filter and the deletes need.
 func (p *part) bind() error {
 	cfg := &p.scan.cfg
-	spec, ok := cfg.Table.SpecByID(p.task.Data.SpecID)
-	if !ok {
-		return errs.At(errs.Corrupt, "read", p.task.Data.Path, "its partition spec %d is not in the table metadata", p.task.Data.SpecID)
-	}
-	options := project.Options{
-		Path: p.task.Data.Path, NameMapping: cfg.Table.NameMapping, Schemas: p.scan.schemas,
-		Constants: identityValues(spec, p.task.Data.Partition), Arrow: cfg.Selection.arrow,
+	options, err := p.scan.projectOptions(p.task.Data)
+	if err != nil {
+		return err
 	}
 	leaves, err := p.filterFields()
 	if err != nil {
@@ -187,6 +183,18 @@ func (p *part) bind() error {
 		}
 	}
 	return nil
+}
+
+// projectOptions say how the columns of a data file are bound.
+func (s *Scan) projectOptions(data *plan.File) (project.Options, error) {
+	spec, ok := s.cfg.Table.SpecByID(data.SpecID)
+	if !ok {
+		return project.Options{}, errs.At(errs.Corrupt, "read", data.Path, "its partition spec %d is not in the table metadata", data.SpecID)
+	}
+	return project.Options{
+		Path: data.Path, NameMapping: s.cfg.Table.NameMapping, Schemas: s.schemas,
+		Constants: identityValues(spec, data.Partition), Arrow: s.cfg.Selection.arrow,
+	}, nil
 }
 
 // union appends to a the fields of b whose ids it lacks.

@@ -38,6 +38,7 @@ import (
 	"github.com/icebergexec/icebergexec/engine/meta"
 	"github.com/icebergexec/icebergexec/engine/plan"
 	"github.com/icebergexec/icebergexec/engine/task"
+	"github.com/icebergexec/icebergexec/spill"
 )
 
 // Tasks yields the tasks of a plan in order, and io.EOF after the last. Next is
@@ -69,6 +70,11 @@ type Config struct {
 	Alloc memory.Allocator
 	// Host reads formats that the engine does not; may be nil.
 	Host datafile.HostReader
+	// Spill opens the directory for deletes that do not fit in memory; nil
+	// refuses them with MemoryLimit.
+	Spill func(ctx context.Context) (*spill.Dir, error)
+	// AlwaysSpill sends all deletes that can spill to disk. For tests.
+	AlwaysSpill bool
 	// Workers is how many jobs run at a time at most.
 	Workers int
 	// BatchRows and BatchBytes bound a batch, except that one row may be larger.
@@ -143,7 +149,8 @@ func (s *Scan) Schema() *arrow.Schema { return s.cfg.Selection.Schema }
 func (s *Scan) start() {
 	s.resolver = deletes.NewResolver(deletes.Config{
 		FS: s.cfg.FS, Pool: s.cfg.Pool, Alloc: s.cfg.Alloc, Table: s.cfg.Table, Workers: s.cfg.Workers,
-		Open: func(ctx context.Context, f *plan.File) (deletes.DeleteFile, error) { return s.open(ctx, f, s.cfg.Pool) },
+		Open:  func(ctx context.Context, f *plan.File) (deletes.DeleteFile, error) { return s.open(ctx, f, s.cfg.Pool) },
+		Spill: s.cfg.Spill, ReadKeys: s.readKeys, NextTask: s.nextTask, AlwaysSpill: s.cfg.AlwaysSpill,
 	})
 	s.queued = s.cfg.Pool.Reserve("queued batches")
 	s.decoding = s.cfg.Pool.Child("decoding", 0)
@@ -165,14 +172,8 @@ func (s *Scan) open(ctx context.Context, f *plan.File, pool *mem.Pool) (datafile
 
 // nextJob hands out the parts of one task after the other.
 func (s *Scan) nextJob(ctx context.Context) (task.Job[found], error) {
-	if s.tasks == nil {
-		var err error
-		if s.tasks, err = s.cfg.Plan(ctx); err != nil {
-			return nil, err
-		}
-	}
 	if len(s.parts) == 0 {
-		t, err := s.tasks.Next(ctx)
+		t, err := s.resolver.NextTask(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -187,6 +188,17 @@ func (s *Scan) nextJob(ctx context.Context) (task.Job[found], error) {
 	s.parts = s.parts[1:]
 	next.first, s.begun = !s.begun, true
 	return next.run, nil
+}
+
+// nextTask draws the plan. The resolver calls it, which may look ahead.
+func (s *Scan) nextTask(ctx context.Context) (*plan.Task, error) {
+	if s.tasks == nil {
+		var err error
+		if s.tasks, err = s.cfg.Plan(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return s.tasks.Next(ctx)
 }
 
 // split cuts a large file into parts of whole row groups. The file is opened
