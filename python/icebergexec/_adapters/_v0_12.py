@@ -138,10 +138,10 @@ def plan_files(original: Callable[..., Iterable[FileScanTask]], scan: DataScan) 
     if scan.snapshot() is None:
         return []
     # A delete or overwrite reads whole files: those rows, too, that the filter does not match.
-    source = _source(scan)
+    request = {**_source(scan), "all_deletes": True, "metrics": True}
     try:
-        with shared(_config.current())._plan({**source, "all_deletes": True, "metrics": True}) as stream:
-            planner = _Planner(scan, source)
+        with shared(_config.current())._plan(request) as stream:
+            planner = _Planner(scan)
             return [planner.task(text) for batch in stream for text in batch["task"].to_pylist()]
     except UnsupportedError as cause:
         return list(_instead(cause, original, scan))
@@ -152,32 +152,27 @@ def to_record_batches(
 ) -> Iterator[pa.RecordBatch]:
     """Tasks with equality deletes, which pyiceberg does not apply, are read in the engine."""
     tasks = list(tasks)
-    if _reading_in_pyiceberg.get():
+    if _reading_in_pyiceberg.get() or not any(_has_equality_deletes(task) for task in tasks):
         yield from original(scan, tasks)
         return
-    metadata = scan._table_metadata
-    row_filter = _expressions.to_wire(scan._bound_row_filter, metadata.schema(), scan._case_sensitive)
-    origins: list[_Origin | None] = [getattr(task, _ORIGIN, None) for task in tasks]
-    texts = [
-        origin and origin.text_for(task.file.file_path, row_filter) for task, origin in zip(tasks, origins, strict=True)
-    ]
-    if not any(_has_equality_deletes(task, text) for task, text in zip(tasks, texts, strict=True)):
-        yield from original(scan, tasks)
-        return
-    for task, text in zip(tasks, texts, strict=True):
+    texts = []
+    for task in tasks:
+        text = getattr(task, _TEXT, None)
         if text is None:
             raise UnsupportedError(
                 f"read {task.file.file_path}: tasks are read together with tasks that have equality deletes, and this one "
                 "does not come from plan_files() under icebergexec.enable(); plan all of them there"
             )
+        texts.append(text)
+    metadata, row_filter = scan._table_metadata, scan._bound_row_filter
     request = {
         "metadata": metadata_json(metadata),
         "metadata_location": metadata.location,
-        "filter": row_filter,
+        "filter": _expressions.to_wire(row_filter, metadata.schema(), scan._case_sensitive),
         "filter_mode": "pyiceberg-scan",
         "columns": _names(scan._projected_schema, metadata),
         "limit": scan._limit,
-        "tasks": Raw(f"[{','.join(text for text in texts if text)}]"),
+        "tasks": Raw(f"[{','.join(texts)}]"),
     }
     with shared(_config.current())._scan(request) as stream:
         fields = _dictionary_fields(scan._projected_schema, scan._dictionary_columns)
@@ -185,53 +180,17 @@ def to_record_batches(
             yield _with_fields(batch, fields)
 
 
-def _has_equality_deletes(task: FileScanTask, text: str | None) -> bool:
-    if text is None:
-        return any(delete.content == DataFileContent.EQUALITY_DELETES for delete in task.delete_files)
-    return any(delete["content"] == "equality-deletes" for delete in json.loads(text).get("deletes", ()))
+def _has_equality_deletes(task: FileScanTask) -> bool:
+    return any(delete.content == DataFileContent.EQUALITY_DELETES for delete in task.delete_files)
 
 
-_ORIGIN = "_icebergexec_origin"  # where a FileScanTask keeps the plan that it comes from
-
-
-class _Origin:
-    """The plan of some tasks: the engine's form of each, by the path of its data file.
-
-    A plan with a filter leaves out equality deletes that cannot hit a matching
-    row. Whoever then reads the files with another filter, as pyiceberg's delete()
-    does to rewrite them whole, needs those deletes as well, or deleted rows would
-    come back.
-    """
-
-    def __init__(self, source: Mapping[str, Any]) -> None:
-        self._source = source
-        self._filtered: dict[str, str] = {}
-        self._whole: dict[str, str] | None = None
-
-    def add(self, path: str, text: str) -> None:
-        self._filtered[path] = text
-
-    def text_for(self, path: str, row_filter: Raw | None) -> str:
-        """The task with every delete that matters under the filter."""
-        planned = self._source["filter"]
-        if planned is None or (row_filter is not None and row_filter.text == planned.text):
-            return self._filtered[path]
-        if self._whole is None:
-            with shared(_config.current())._plan({**self._source, "filter": None}) as stream:
-                self._whole = {
-                    path: text
-                    for batch in stream
-                    for path, text in zip(batch["path"].to_pylist(), batch["task"].to_pylist(), strict=True)
-                    if path in self._filtered
-                }
-        return self._whole[path]
+_TEXT = "_icebergexec_task"  # where a FileScanTask keeps what it was made of
 
 
 class _Planner:
     """Makes pyiceberg's tasks of the engine's."""
 
-    def __init__(self, scan: DataScan, source: Mapping[str, Any]) -> None:
-        self._origin = _Origin(source)
+    def __init__(self, scan: DataScan) -> None:
         self._specs = scan.table_metadata.specs()
         self._schema = scan.table_metadata.schema()
         self._evaluators = KeyDefaultDict(scan._manifest_planner._build_residual_evaluator)
@@ -247,8 +206,7 @@ class _Planner:
             self._residuals[key] = self._evaluators[file.spec_id](file).residual_for(file.partition)
         deletes = {self._file(delete) for delete in task.get("deletes", ())}
         planned = FileScanTask(file, delete_files=deletes, residual=self._residuals[key])
-        self._origin.add(file.file_path, text)
-        setattr(planned, _ORIGIN, self._origin)
+        setattr(planned, _TEXT, text)
         return planned
 
     def _file(self, of: dict[str, Any]) -> DataFile:
