@@ -17,6 +17,14 @@
 // everything else. Pages without a wanted row are passed over by their header
 // or by the offset index; in a page, unwanted values are passed over in bulk.
 //
+// A Writer takes batches and encodes their columns side by side, page by page;
+// the pages of a row group are held until it ends, since a file has one column
+// chunk behind the other:
+//
+//	NewWriter batches --> levels, values --> pages --> row group --+--> file
+//	CopyRowGroup      column chunks of another file, as they are --+
+//	Close             page indexes, footer; counts and bounds for the table's metadata
+//
 // Positions count every row of the file. What a file says of sizes and counts
 // is checked before it is used: damage is a Corrupt error that names file and
 // column, never a panic, and never memory beyond the pool. Files of any writer

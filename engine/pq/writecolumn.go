@@ -2,6 +2,7 @@ package pq
 
 import (
 	"encoding/binary"
+	"unsafe"
 
 	"github.com/apache/arrow-go/v18/arrow"
 
@@ -19,10 +20,12 @@ type columnWriter struct {
 	encoder encoder
 	filter  *bloomBuilder // nil: none
 
-	page   openPage
-	pages  []writtenPage
-	blocks blockList // the finished data pages
-	chunk  chunkTotals
+	page  openPage
+	pages []writtenPage
+	// pageBounds is the size of what pages hold of bounds.
+	pageBounds int
+	blocks     blockList // the finished data pages
+	chunk      chunkTotals
 }
 
 // openPage counts what the open page has, and keeps its levels.
@@ -199,6 +202,7 @@ func (c *columnWriter) endPage(m *pageMaker, last bool) error {
 	}
 	page.encoding = h.encoding
 	c.pages = append(c.pages, page)
+	c.pageBounds += len(page.bounds.min) + len(page.bounds.max)
 	c.chunk.slots += int64(p.slots)
 	c.chunk.values += int64(p.values)
 	c.chunk.uncompressed += int64(len(parts[0]) + len(m.body))
@@ -225,17 +229,12 @@ func (c *columnWriter) size() int {
 // held is the memory that the column keeps, its blocks left out.
 func (c *columnWriter) held() int {
 	n := c.encoder.held() + cap(c.page.def) + cap(c.page.rep) + c.shred.held()
-	for i := range c.pages {
-		n += c.pages[i].held()
-	}
+	n += c.pageBounds + cap(c.pages)*int(unsafe.Sizeof(writtenPage{}))
 	if c.filter != nil {
 		n += len(c.filter.blocks)
 	}
 	return n
 }
-
-// held is the size of what is kept of a page for the indexes.
-func (p *writtenPage) held() int { return 160 + len(p.bounds.min) + len(p.bounds.max) }
 
 // trim gives the memory back that a column without an open chunk keeps for the
 // next one.
@@ -250,6 +249,6 @@ func (c *columnWriter) reset() {
 	c.encoder.reset()
 	c.blocks.reset()
 	clear(c.pages)
-	c.pages, c.chunk = c.pages[:0], chunkTotals{}
+	c.pages, c.pageBounds, c.chunk = c.pages[:0], 0, chunkTotals{}
 	c.page = openPage{def: c.page.def[:0], rep: c.page.rep[:0]}
 }

@@ -1,6 +1,7 @@
 package pq
 
 import (
+	"bufio"
 	"encoding/binary"
 	"io"
 	"math"
@@ -17,8 +18,8 @@ const createdBy = "icebergexec version 0.1.0"
 //
 //	PAR1  chunks, filters  chunks, filters  ...  column indexes  offset indexes  footer  length PAR1
 type fileWriter struct {
-	w      io.Writer
-	offset int64
+	w      *bufio.Writer
+	offset int64 // of what is written next
 	groups []writtenGroup
 	// kept is the size of what groups hold until the footer.
 	kept int64
@@ -41,12 +42,14 @@ type writtenChunk struct {
 	offsetIndex []byte // nil: none
 }
 
+// writeBuffer joins the small parts of a file into writes of a sensible size.
+const writeBuffer = 64 << 10 // 64 KiB
+
+func newFileWriter(w io.Writer) fileWriter { return fileWriter{w: bufio.NewWriterSize(w, writeBuffer)} }
+
 func (f *fileWriter) write(b []byte) error {
-	n, err := f.w.Write(b)
-	f.offset += int64(n)
-	if err == nil && n < len(b) {
-		err = io.ErrShortWrite
-	}
+	f.offset += int64(len(b))
+	_, err := f.w.Write(b)
 	return err
 }
 
@@ -111,7 +114,10 @@ func (f *fileWriter) finish(schema []schemaElement, leaves int, keyValues []keyV
 		return errs.New(errs.Unsupported, "the file has too many row groups: their description takes %d bytes", len(t.buf))
 	}
 	trailer := binary.LittleEndian.AppendUint32(nil, uint32(len(t.buf)))
-	return f.write(append(append(t.buf, trailer...), magicPlain...))
+	if err := f.write(append(append(t.buf, trailer...), magicPlain...)); err != nil {
+		return err
+	}
+	return f.w.Flush()
 }
 
 // writeIndexes writes one index of every column chunk and returns where they

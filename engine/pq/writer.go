@@ -104,7 +104,7 @@ type Writer struct {
 // names. The caller closes w, after Close.
 func NewWriter(_ context.Context, w io.Writer, schema *arrow.Schema, table *iceberg.Schema, options WriterOptions) (*Writer, error) {
 	options = options.withDefaults()
-	n := &Writer{options: options, schema: schema, file: fileWriter{w: w}, blocks: blockPool{alloc: options.Alloc}}
+	n := &Writer{options: options, schema: schema, file: newFileWriter(w), blocks: blockPool{alloc: options.Alloc}}
 	if err := n.open(table); err != nil {
 		return nil, errs.Wrap(err, "write", options.Path)
 	}
@@ -265,7 +265,7 @@ func (w *Writer) eachColumn(ctx context.Context, work func(i int, m *pageMaker) 
 
 // held is the memory that the writer keeps.
 func (w *Writer) held() int64 {
-	n := int64(w.blocks.size()) + w.file.kept + int64(len(w.copying))
+	n := int64(w.blocks.size()) + writeBuffer + w.file.kept + int64(len(w.copying))
 	for _, c := range w.columns {
 		n += int64(c.held())
 	}

@@ -248,6 +248,32 @@ func TestWriteReadBack(t *testing.T) {
 	}
 }
 
+// TestWriteRandom does the same with options and values drawn at random.
+func TestWriteRandom(t *testing.T) {
+	schema := everyType()
+	for seed := range uint64(40) {
+		rng := rand.New(rand.NewPCG(seed, 8))
+		pick := func(of ...int) int { return of[rng.IntN(len(of))] }
+		fill := &filler{rng: rng, distinct: pick(1, 2, 9, 200, 1<<30), nulls: []float64{0, 0.05, 0.5, 0.95}[rng.IntN(4)], length: pick(0, 1, 8, 9, 40)}
+		options := WriterOptions{
+			Compression: Compression{Codec: Codec(rng.IntN(int(LZ4) + 1))}, PageVersion: 1 + rng.IntN(2), PageRows: pick(1, 8, 9, 100, 1000),
+			PageBytes: pick(1, 100, 5000), DictionaryBytes: pick(1, 100, 1000, 1<<20), RowGroupRows: int64(pick(1, 7, 300, 1000)),
+			Threads: pick(1, 3), Metrics: MetricsConfig{Default: MetricsMode{Length: pick(1, 2, 16)}},
+		}
+		if rng.IntN(2) == 0 {
+			options.BloomFilters = map[int]BloomOptions{}
+			for _, id := range primitiveIDs(schema) {
+				options.BloomFilters[id] = BloomOptions{MaxBytes: pick(32, 100, 2000), FalsePositives: 0.1}
+			}
+		}
+		var batches []int
+		for range 1 + rng.IntN(4) {
+			batches = append(batches, pick(0, 1, 8, 50, 120))
+		}
+		t.Run(fmt.Sprint(seed), func(t *testing.T) { checkReadBack(t, schema, fill, batches, options) })
+	}
+}
+
 func checkReadBack(t *testing.T, schema *iceberg.Schema, fill *filler, batches []int, options WriterOptions) {
 	ctx := context.Background()
 	alloc := memory.NewCheckedAllocator(memory.NewGoAllocator())
