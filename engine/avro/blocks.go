@@ -29,7 +29,7 @@ type blockReader struct {
 func newBlockReader(f fileio.File, h *header, codec Codec, record *node, pool *mem.Pool) blockReader {
 	return blockReader{
 		source: source{file: f, start: h.end}, sync: &h.sync, codec: codec, minSize: record.minSize,
-		pool: pool, charged: pool.Reserve("Avro blocks"),
+		pool: pool, charged: pool.ReserveWorkingSet("Avro blocks"),
 	}
 }
 

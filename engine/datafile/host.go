@@ -117,7 +117,7 @@ func (f *hostFile) NewReader(ctx context.Context, columns []batch.Column, ranges
 		return nil, errs.Wrap(err, "open", f.location)
 	}
 	r.stream = stream
-	r.charged = f.options.Pool.Reserve("batches of the host's reader")
+	r.charged = f.options.Pool.ReserveWorkingSet("batches of the host's reader")
 	if err := r.bind(columns); err != nil {
 		_ = r.Close() // the error that counts is the schema's
 		return nil, errs.Wrap(err, "read", f.location)

@@ -16,8 +16,10 @@
 package mem
 
 import (
+	"cmp"
 	"fmt"
-	"sort"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 
@@ -30,6 +32,34 @@ type Purpose string
 
 // Unlimited is the limit of a pool that only counts.
 const Unlimited = int64(1) << 62
+
+// Headroom is how far working sets may pass a pool's limit, all of them
+// together. What they are for has begun and holds memory that only its end
+// gives back, so that refusing them is an error and never a wait. It is half of
+// the margin over the limit that a process may take; the other half is the
+// runtime's.
+const Headroom = 32 << 20 // 32 MiB
+
+// kind says how far a reservation may fill its pools.
+type kind int
+
+const (
+	ordinary   kind = iota // up to the limit
+	spillable              // up to the limit; its owner spills then
+	workingSet             // up to Headroom past the limit
+	ahead                  // up to half of the limit, counting what all others hold
+)
+
+// room is what of a pool's limit a reservation of the kind may see in use.
+func (k kind) room(limit int64) int64 {
+	switch k {
+	case workingSet:
+		return limit + Headroom
+	case ahead:
+		return limit / 2
+	}
+	return limit
+}
 
 // Pool is one node of the tree. It is safe for concurrent use.
 type Pool struct {
@@ -130,23 +160,33 @@ func (p *Pool) Available() int64 {
 }
 
 // Reserve makes an empty reservation.
-func (p *Pool) Reserve(purpose Purpose) *Reservation { return p.reserve(purpose, false) }
+func (p *Pool) Reserve(purpose Purpose) *Reservation { return p.reserve(purpose, ordinary) }
 
 // ReserveSpillable makes an empty reservation whose owner can spill, which the
 // error of a failed TryGrow tells.
-func (p *Pool) ReserveSpillable(purpose Purpose) *Reservation { return p.reserve(purpose, true) }
+func (p *Pool) ReserveSpillable(purpose Purpose) *Reservation { return p.reserve(purpose, spillable) }
 
-func (p *Pool) reserve(purpose Purpose, spillable bool) *Reservation {
-	r := &Reservation{pool: p, purpose: purpose, spillable: spillable}
+// ReserveWorkingSet makes an empty reservation for what running work cannot go
+// on without and what is small for each: a page and a dictionary a column.
+func (p *Pool) ReserveWorkingSet(purpose Purpose) *Reservation {
+	return p.reserve(purpose, workingSet)
+}
+
+// ReserveAhead makes an empty reservation for work done before it is asked for.
+// It leaves half of the limit to work that has to be done.
+func (p *Pool) ReserveAhead(purpose Purpose) *Reservation { return p.reserve(purpose, ahead) }
+
+func (p *Pool) reserve(purpose Purpose, k kind) *Reservation {
+	r := &Reservation{pool: p, purpose: purpose, kind: k}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.reservations[r] = struct{}{}
 	return r
 }
 
-func (p *Pool) growLocked(n int64) *Pool {
+func (p *Pool) growLocked(n int64, k kind) *Pool {
 	for q := p; q != nil; q = q.parent {
-		if q.used+n > q.limit {
+		if q.used+n > k.room(q.limit) {
 			return q
 		}
 	}
@@ -161,14 +201,18 @@ func (p *Pool) chargeLocked(n int64) {
 	}
 }
 
-// consumersLocked lists the n largest reservations under p.
+// consumersLocked lists the n purposes under p that hold most.
 func (p *Pool) consumersLocked(n int) string {
-	var all []*Reservation
+	type consumer struct {
+		purpose   Purpose
+		spillable bool
+	}
+	sizes := map[consumer]int64{}
 	var walk func(*Pool)
 	walk = func(q *Pool) {
 		for r := range q.reservations {
 			if r.size > 0 {
-				all = append(all, r)
+				sizes[consumer{r.purpose, r.kind == spillable}] += r.size
 			}
 		}
 		for c := range q.children {
@@ -176,19 +220,16 @@ func (p *Pool) consumersLocked(n int) string {
 		}
 	}
 	walk(p)
-	sort.Slice(all, func(i, j int) bool {
-		if all[i].size != all[j].size {
-			return all[i].size > all[j].size
-		}
-		return all[i].purpose < all[j].purpose
+	all := slices.SortedFunc(maps.Keys(sizes), func(a, b consumer) int {
+		return cmp.Or(cmp.Compare(sizes[b], sizes[a]), cmp.Compare(a.purpose, b.purpose))
 	})
 	var parts []string
-	for _, r := range all[:min(n, len(all))] {
+	for _, c := range all[:min(n, len(all))] {
 		spills := "cannot spill"
-		if r.spillable {
+		if c.spillable {
 			spills = "can spill"
 		}
-		parts = append(parts, fmt.Sprintf("%s %s, %s", r.purpose, FormatBytes(r.size), spills))
+		parts = append(parts, fmt.Sprintf("%s %s, %s", c.purpose, FormatBytes(sizes[c]), spills))
 	}
 	if len(parts) == 0 {
 		return "nothing else is reserved"
@@ -199,11 +240,11 @@ func (p *Pool) consumersLocked(n int) string {
 // Reservation is memory held for one purpose. Its methods are safe for
 // concurrent use; one owner frees it.
 type Reservation struct {
-	pool      *Pool
-	purpose   Purpose
-	spillable bool
-	size      int64 // guarded by the tree's lock
-	closed    bool
+	pool    *Pool
+	purpose Purpose
+	kind    kind
+	size    int64 // guarded by the tree's lock
+	closed  bool
 }
 
 // TryGrow charges n more bytes, or fails with MemoryLimit and charges nothing.
@@ -212,10 +253,10 @@ func (r *Reservation) TryGrow(n int64) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	r.checkLocked(n)
-	if full := p.growLocked(n); full != nil {
+	if full := p.growLocked(n, r.kind); full != nil {
 		return &errs.Error{
 			Code: errs.MemoryLimit,
-			Msg: fmt.Sprintf("%s needs %s more but %s of the %s memory limit of the %s is in use (%s); raise memory_limit",
+			Msg: fmt.Sprintf("no memory for %s: %s more is needed, but %s of the %s memory limit of the %s is in use (%s); raise memory_limit, or read fewer columns",
 				r.purpose, FormatBytes(n), FormatBytes(full.used), FormatBytes(full.limit), full.name, full.consumersLocked(3)),
 			Detail: map[string]any{
 				"purpose": string(r.purpose), "needed_bytes": n, "used_bytes": full.used, "limit_bytes": full.limit, "option": "memory_limit",
@@ -284,7 +325,7 @@ func (r *Reservation) Split(n int64) *Reservation {
 		panic(fmt.Sprintf("mem: %s splits %d of %d bytes", r.purpose, n, r.size))
 	}
 	r.size -= n
-	s := &Reservation{pool: p, purpose: r.purpose, spillable: r.spillable, size: n}
+	s := &Reservation{pool: p, purpose: r.purpose, kind: r.kind, size: n}
 	p.reservations[s] = struct{}{}
 	return s
 }

@@ -1,6 +1,7 @@
 package mem_test
 
 import (
+	"errors"
 	"strings"
 	"sync"
 	"testing"
@@ -53,7 +54,7 @@ func TestTreeCharges(t *testing.T) {
 	if errs.CodeOf(err) != errs.MemoryLimit {
 		t.Fatalf("got %v", err)
 	}
-	want := "delete keys needs 1 B more but 60 B of the 60 B memory limit of the scan is in use (delete keys 40 B, cannot spill; queued batches 20 B, cannot spill); raise memory_limit"
+	want := "no memory for delete keys: 1 B more is needed, but 60 B of the 60 B memory limit of the scan is in use (delete keys 40 B, cannot spill; queued batches 20 B, cannot spill); raise memory_limit, or read fewer columns"
 	if err.Error() != want {
 		t.Errorf("got  %v\nwant %v", err, want)
 	}
@@ -177,4 +178,56 @@ func TestFormatBytes(t *testing.T) {
 			t.Errorf("%d: got %s, want %s", n, got, want)
 		}
 	}
+}
+
+// Work ahead leaves half of the limit alone, whoever fills the other half; a
+// working set may pass the limit by the headroom, counted over all of them.
+func TestKindsOfReservations(t *testing.T) {
+	const limit = 64 << 20
+	pool := mem.NewPool("engine", limit)
+	scan := pool.Child("scan", 0)
+	keys, queued := scan.Reserve("delete keys"), scan.ReserveAhead("queued batches")
+	pages, rows := scan.ReserveWorkingSet("pages"), scan.ReserveWorkingSet("rows")
+	steps := []struct {
+		name string
+		r    *mem.Reservation
+		n    int64
+		fits bool
+	}{
+		{"ahead within half", queued, 20 << 20, true},
+		{"ahead past half", queued, 13 << 20, false},
+		{"ordinary to the limit", keys, 44 << 20, true},
+		{"ordinary past the limit", keys, 1, false},
+		{"ahead when others fill the limit", queued, 1, false},
+		{"working set past the limit", pages, mem.Headroom - 1, true},
+		{"another working set shares the headroom", rows, 2, false},
+		{"the last byte of headroom", rows, 1, true},
+	}
+	for _, s := range steps {
+		if err := s.r.TryGrow(s.n); (err == nil) != s.fits {
+			t.Errorf("%s: %v", s.name, err)
+		}
+	}
+	for _, r := range []*mem.Reservation{keys, queued, pages, rows} {
+		r.Free()
+	}
+	if err := errors.Join(scan.Close(), pool.Close()); err != nil {
+		t.Error(err)
+	}
+}
+
+// Consumers of one purpose count together in the message.
+func TestErrorSumsPurposes(t *testing.T) {
+	pool := mem.NewPool("engine", 10)
+	a, b := pool.Reserve("pages"), pool.Reserve("pages")
+	for _, r := range []*mem.Reservation{a, b} {
+		if err := r.TryGrow(5); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := a.TryGrow(1); err == nil || !strings.Contains(err.Error(), "(pages 10 B, cannot spill)") {
+		t.Error(err)
+	}
+	a.Free()
+	b.Free()
 }

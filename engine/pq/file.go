@@ -80,7 +80,7 @@ type File struct {
 // takes f over: File.Close closes it, and so does an Open that fails.
 func Open(ctx context.Context, f fileio.File, path string, opts Options) (*File, error) {
 	opts = opts.withDefaults()
-	p := &File{source: f, path: path, opts: opts, charged: opts.Pool.Reserve("Parquet footers")}
+	p := &File{source: f, path: path, opts: opts, charged: opts.Pool.ReserveWorkingSet("Parquet footers")}
 	if err := p.open(ctx); err != nil {
 		p.charged.Free()
 		_ = f.Close() // the error of the read says more

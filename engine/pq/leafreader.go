@@ -39,7 +39,7 @@ type pagePosition struct {
 
 func newLeafReader(f *File, r *reader, l *leaf) leafReader {
 	own := func() scratch { return scratch{alloc: f.opts.Alloc, charged: r.charged} }
-	c := leafReader{file: f, leaf: l, rowGroup: -1, indexCharged: f.opts.Pool.Reserve("Parquet page indexes")}
+	c := leafReader{file: f, leaf: l, rowGroup: -1, indexCharged: f.opts.Pool.ReserveWorkingSet("Parquet page indexes")}
 	c.pages.source = chunkSource{source: f.source, block: f.opts.ReadSize, scratch: own(), ahead: newReadAhead(r)}
 	c.pages.body = own()
 	c.decoders.layout = l.layout()

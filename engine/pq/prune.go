@@ -139,7 +139,7 @@ func (f *File) PageStatistics(ctx context.Context, rowGroup, leaf int) ([]PageSt
 	if c.columnIndex.length == 0 || c.encrypted || l.maxRep > 0 || l.physical != c.physical {
 		return nil, nil
 	}
-	charged := f.opts.Pool.Reserve("Parquet page indexes") // while they are decoded
+	charged := f.opts.Pool.ReserveWorkingSet("Parquet page indexes") // while they are decoded
 	defer charged.Free()
 	locations, err := f.offsetIndex(ctx, c, 0, f.dataEnd, g.numRows, charged)
 	if err != nil || locations == nil {

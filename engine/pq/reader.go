@@ -48,7 +48,7 @@ func (f *File) NewReader(ctx context.Context, columns []batch.Column, ranges []b
 	if err != nil {
 		return nil, errs.Wrap(err, "read", f.path)
 	}
-	r := &reader{file: f, windows: w, charged: f.opts.Pool.Reserve("Parquet pages")}
+	r := &reader{file: f, windows: w, charged: f.opts.Pool.ReserveWorkingSet("Parquet pages")}
 	r.together = scratch{alloc: f.opts.Alloc, charged: r.charged}
 	if f.opts.ReadAhead {
 		r.ahead = task.NewGroup(ctx)

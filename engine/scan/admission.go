@@ -38,7 +38,8 @@ func (a *admission) enter(ctx context.Context, need int64) error {
 		a.mu.Lock()
 		// Delete keys and plans hold what they hold, whoever decodes.
 		others := a.pool.Used() - a.decoding.Used() - a.queued.Size()
-		if a.running == 0 || a.needs+need <= a.limit-others {
+		// Half of what is free is left to other operations of the engine.
+		if a.running == 0 || a.needs+need <= a.limit-others && need <= a.pool.Available()/2 {
 			a.running++
 			a.needs += need
 			a.mu.Unlock()

@@ -152,7 +152,7 @@ func (s *Scan) start() {
 		Open:  func(ctx context.Context, f *plan.File) (deletes.DeleteFile, error) { return s.open(ctx, f, s.cfg.Pool) },
 		Spill: s.cfg.Spill, ReadKeys: s.readKeys, NextTask: s.nextTask, AlwaysSpill: s.cfg.AlwaysSpill,
 	})
-	s.queued = s.cfg.Pool.Reserve("queued batches")
+	s.queued = s.cfg.Pool.ReserveAhead("queued batches")
 	s.decoding = s.cfg.Pool.Child("decoding", 0)
 	s.admission = newAdmission(s.cfg.Pool, s.decoding, s.queued, s.queueLimit)
 	s.jobs = task.NewOrdered(s.ctx, task.OrderedConfig[found]{

@@ -95,8 +95,10 @@ func (s *Selection) resolve(table *meta.Table, schema *iceberg.Schema, names []s
 		if err != nil {
 			return nil, err
 		}
-		if other, twice := seen[field.ID]; twice {
-			return nil, errs.New(errs.InvalidArgument, "column %q is selected twice (%q)", name, other)
+		if other, twice := seen[field.ID]; twice && other == name {
+			return nil, errs.New(errs.InvalidArgument, "column %q is selected twice", name)
+		} else if twice {
+			return nil, errs.New(errs.InvalidArgument, "column %q is selected twice, as %q too", name, other)
 		}
 		seen[field.ID] = name
 		p := byTop[top.ID]

@@ -35,7 +35,7 @@ type sizer struct {
 }
 
 func newSizer(cfg *Config, pool *mem.Pool, reader batch.FileReader) *sizer {
-	s := &sizer{reader: reader, maxRows: cfg.BatchRows, maxBytes: cfg.BatchBytes, charged: pool.Reserve("decoded rows")}
+	s := &sizer{reader: reader, maxRows: cfg.BatchRows, maxBytes: cfg.BatchBytes, charged: pool.ReserveWorkingSet("decoded rows")}
 	known := true
 	for _, f := range reader.Schema().Fields() {
 		width, fixed := fixedWidth(f.Type)
