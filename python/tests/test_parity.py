@@ -307,7 +307,16 @@ def test_evolution(how: str, catalog: Any) -> None:
     check(table, row_filter="s2 != 'x'")
     check(table, row_filter="st.ex > 3")
     check(table, snapshot_id=before)
-    check(table, snapshot_id=before, row_filter="text = ''")
+    for row_filter in (
+        "text = ''",
+        "s2 is null",
+        "s2 = 'x'",
+        "i > 0",
+        "st.new is null",
+        "dec > 0.01",
+        "id in (1, 2) and f < 1",
+    ):
+        check(table, snapshot_id=before, row_filter=row_filter)
     arrow = table.schema().as_arrow()
     arrow = small(arrow) if how == "pyiceberg, small" else arrow
     rows = [
