@@ -103,7 +103,9 @@ func (o Options) withDefaults() (Options, error) {
 		return o, errs.New(errs.InvalidArgument, "spill_limit is %d bytes; it must be at least 1, or 0 for no limit", o.SpillLimit)
 	}
 	if o.SpillDir == "" {
-		o.SpillDir = os.TempDir()
+		o.SpillDir = os.TempDir() // an engine that never spills does not need it
+	} else if err := checkSpillDir(o.SpillDir); err != nil {
+		return o, err
 	}
 	if o.BatchRows == 0 {
 		o.BatchRows = DefaultBatchRows

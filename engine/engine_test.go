@@ -118,6 +118,10 @@ func wantError(t *testing.T, err error, code errs.Code, part string) {
 func ptr[T any](v T) *T { return &v }
 
 func TestOpenOptions(t *testing.T) {
+	notADirectory := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(notADirectory, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
 	for _, test := range []struct {
 		options engine.Options
 		part    string
@@ -126,6 +130,10 @@ func TestOpenOptions(t *testing.T) {
 		{engine.Options{MemoryLimit: -1}, "at least 16 MiB"},
 		{engine.Options{Threads: -1}, "threads is -1"},
 		{engine.Options{BatchRows: -1}, "must not be negative"},
+		{engine.Options{SpillDir: "/nowhere"}, `spill_dir is "/nowhere"; it must be a directory that exists and can be written to (no such file or directory)`},
+		{engine.Options{SpillDir: notADirectory}, "it must be a directory that exists and can be written to (not a directory)"},
+		{engine.Options{SpillDir: "/proc"}, `spill_dir is "/proc"; it must be`},
+		{engine.Options{SpillLimit: -1}, "spill_limit is -1"},
 	} {
 		_, err := engine.Open(test.options)
 		wantError(t, err, errs.InvalidArgument, test.part)
@@ -174,7 +182,7 @@ func TestScanRequestErrors(t *testing.T) {
 		{engine.ScanRequest{MetadataLocation: basic, Limit: ptr(int64(-1))}, errs.InvalidArgument, "limit is -1"},
 		{engine.ScanRequest{MetadataLocation: basic, BatchRows: -5}, errs.InvalidArgument, "batch_rows is -5"},
 		{engine.ScanRequest{MetadataLocation: basic, MemoryLimit: 5}, errs.InvalidArgument, "at least 16 MiB"},
-		{engine.ScanRequest{MetadataLocation: basic, Filter: expr.IsNull("nope")}, errs.InvalidArgument, "nope"},
+		{engine.ScanRequest{MetadataLocation: basic, Filter: expr.IsNull("nope")}, errs.InvalidArgument, "read " + basic + `: filter: the table has no column "nope"; the columns are rid, id, name`},
 	} {
 		_, err := eng.Scan(ctx, test.request)
 		wantError(t, err, test.code, test.part)

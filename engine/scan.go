@@ -108,7 +108,7 @@ func (s *stream) openSource(ctx context.Context, request ScanRequest) (*source, 
 	}
 	if request.Filter != nil {
 		if from.filter, err = request.Filter.Bind(from.schema, !request.CaseInsensitive); err != nil {
-			return nil, errs.Wrap(err, "filter", request.MetadataLocation)
+			return nil, errs.Wrap(err, "read", request.MetadataLocation)
 		}
 		if err := s.charged.TryGrow(from.filter.MemorySize()); err != nil {
 			return nil, err
@@ -187,7 +187,7 @@ func choose(table *meta.Table, request ScanRequest) (*meta.Snapshot, *iceberg.Sc
 		}
 	}
 	if given > 1 {
-		return nil, nil, errs.New(errs.InvalidArgument, "a scan reads a snapshot, a branch or tag, or the state at a time; only one of them can be given")
+		return nil, nil, errs.New(errs.InvalidArgument, "snapshot_id, ref (a branch or tag) and a time each choose what to read; only one of them can be given")
 	}
 	switch {
 	case request.SnapshotID != nil:

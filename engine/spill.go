@@ -2,8 +2,12 @@ package engine
 
 import (
 	"context"
+	"errors"
+	"io/fs"
+	"os"
 	"sync"
 
+	"github.com/icebergexec/icebergexec/engine/errs"
 	"github.com/icebergexec/icebergexec/spill"
 	"github.com/icebergexec/icebergexec/spill/vfs"
 )
@@ -35,6 +39,23 @@ func (d *spillDir) open(ctx context.Context) (*spill.Dir, error) {
 		d.dir = dir
 	}
 	return d.dir, nil
+}
+
+// checkSpillDir makes a directory in the one that was configured, and removes
+// it: what Open does not find wrong would end an operation halfway.
+func checkSpillDir(parent string) error {
+	trial, err := os.MkdirTemp(parent, "icebergexec-trial-")
+	if err == nil {
+		err = os.Remove(trial)
+	}
+	if err == nil {
+		return nil
+	}
+	var cause *fs.PathError // names the trial's path, which nobody knows
+	if errors.As(err, &cause) {
+		err = cause.Err
+	}
+	return errs.New(errs.InvalidArgument, "spill_dir is %q; it must be a directory that exists and can be written to (%v)", parent, err)
 }
 
 func (d *spillDir) close() error {

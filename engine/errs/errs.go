@@ -14,8 +14,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"strconv"
 	"strings"
 	"syscall"
+	"unicode"
 )
 
 // Code is the kind of an error. The numbers are part of the C ABI: they are
@@ -79,7 +81,11 @@ func (e *Error) Error() string {
 		if b.Len() > 0 {
 			b.WriteByte(' ')
 		}
-		b.WriteString(e.Path)
+		if strings.ContainsFunc(e.Path, unicode.IsControl) {
+			b.WriteString(strconv.Quote(e.Path)) // a NUL would end the message in C
+		} else {
+			b.WriteString(e.Path)
+		}
 	}
 	for _, part := range []string{e.Msg, causeText(e.Err)} {
 		if part == "" {

@@ -28,7 +28,7 @@ type node struct {
 // literals to their types.
 func (e *Expr) Bind(s *iceberg.Schema, caseSensitive bool) (*Bound, error) {
 	if e.depth > maxDepth {
-		return nil, errs.New(errs.InvalidArgument, "filter: operations nest more than %d deep", maxDepth)
+		return nil, errs.New(errs.InvalidArgument, "filter: operations nest more than %d deep; write it with in, or with flat and/or", maxDepth)
 	}
 	if e.below >= maxNodes {
 		return nil, errs.New(errs.InvalidArgument, "filter: more than %d terms", maxNodes)

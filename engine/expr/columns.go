@@ -112,7 +112,8 @@ func (x *columnIndex) find(r ref) (*column, error) {
 	return &c.column, nil
 }
 
-// suggest names up to three columns that are spelled alike.
+// suggest names up to three columns that are spelled alike, or else those
+// there are.
 func (x *columnIndex) suggest(name string) string {
 	type near struct {
 		name     string
@@ -131,7 +132,7 @@ func (x *columnIndex) suggest(name string) string {
 		}
 	}
 	if len(found) == 0 {
-		return ""
+		return "; the columns are " + x.list()
 	}
 	slices.SortStableFunc(found, func(a, b near) int { return a.distance - b.distance })
 	var list []string
@@ -139,6 +140,15 @@ func (x *columnIndex) suggest(name string) string {
 		list = append(list, "\""+f.name+"\"")
 	}
 	return "; did you mean " + strings.Join(list, " or ") + "?"
+}
+
+// list names the columns that a predicate can test, the first of many.
+func (x *columnIndex) list() string {
+	const most = 20
+	if len(x.names) > most {
+		return strings.Join(x.names[:most], ", ") + ", ..."
+	}
+	return strings.Join(x.names, ", ")
 }
 
 // editDistance is how many bytes must be inserted, removed or replaced to turn

@@ -49,7 +49,7 @@ func Parse(wire []byte, sets ...arrow.Array) (*Expr, error) {
 		return nil, errs.New(errs.InvalidArgument, "filter: more after the array of nodes")
 	}
 	if len(nodes) == 0 {
-		return nil, errs.New(errs.InvalidArgument, "filter: no nodes")
+		return nil, errs.New(errs.InvalidArgument, "filter is empty; leave it out to keep all rows")
 	}
 	root := len(nodes) - 1
 	for i := range root {
@@ -214,7 +214,7 @@ func (w *wireNode) combination(op Op, nodes []*Expr, used []bool) (*Expr, error)
 		e = nary(op, args)
 	}
 	if e.depth > maxDepth {
-		return nil, errors.New("operations nest more than " + strconv.Itoa(maxDepth) + " deep")
+		return nil, errors.New("operations nest more than " + strconv.Itoa(maxDepth) + " deep; write it with in, or with flat and/or")
 	}
 	return e, nil
 }

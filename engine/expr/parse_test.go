@@ -121,7 +121,7 @@ func TestWireErrors(t *testing.T) {
 	for _, c := range []struct{ wire, want string }{
 		{``, "not a JSON array"},
 		{`{}`, "not a JSON array"},
-		{`[]`, "no nodes"},
+		{`[]`, "filter is empty; leave it out to keep all rows"},
 		{`[{"op":"true"}`, "ends too early"},
 		{`[{"op":"true"}] 5`, "more after"},
 		{`[5]`, "node 0: not an object"},
@@ -158,7 +158,7 @@ func TestWireErrors(t *testing.T) {
 		{`[{"op":"in","ref":"a","type":"string","values":["a",null]}]`, "null is not a literal of type string"},
 		{`[{"op":"in","ref":"a","set":0}]`, "set 0 was not given"},
 		{`[{"op":"in","ref":"a","set":0,"type":"int"}]`, `"set" stands in the place of`},
-		{`[` + strings.Join(deep, ",") + `]`, "nest more than 500 deep"},
+		{`[` + strings.Join(deep, ",") + `]`, "nest more than 500 deep; write it with in"},
 		{`[{"op":"and","args":` + strings.Repeat("[", 20_000), "JSON"},
 		{`[{"op":"eq","ref":"a","type":"int","value":` + strings.Repeat(`{"a":`, 20_000), "JSON"},
 	} {
@@ -189,7 +189,7 @@ func TestBindErrors(t *testing.T) {
 		{IsNull("custmer_id"), errs.InvalidArgument, `no column "custmer_id"; did you mean "customer_id" or "Customer_ID"?`},
 		{IsNull("STRING"), errs.InvalidArgument, `did you mean "string"?`},
 		{IsNull("label"), errs.InvalidArgument, `did you mean "point.Label"?`},
-		{IsNull("zzzzzzzzzz"), errs.InvalidArgument, `no column "zzzzzzzzzz"`},
+		{IsNull("zzzzzzzzzz"), errs.InvalidArgument, `no column "zzzzzzzzzz"; the columns are `},
 		{&Expr{op: OpIsNull, ref: ref{id: 999, hasID: true}}, errs.InvalidArgument, "no column with field id 999"},
 		{IsNull("point.x"), errs.InvalidArgument, `column name "point.x" is ambiguous`},
 		{IsNull("point"), errs.InvalidArgument, `column "point" is a struct`},

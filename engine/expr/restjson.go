@@ -173,7 +173,7 @@ func (n *restNode) expr() (*Expr, error) {
 		return n.predicate(op, missing)
 	}
 	if e.depth > maxDepth {
-		return nil, errors.New("operations nest more than " + strconv.Itoa(maxDepth) + " deep")
+		return nil, errors.New("operations nest more than " + strconv.Itoa(maxDepth) + " deep; write it with in, or with flat and/or")
 	}
 	return e, nil
 }

@@ -94,9 +94,9 @@ func TestLocalOpenErrors(t *testing.T) {
 		{"file:x", errs.InvalidArgument, "not an absolute path on this machine"},
 		{"file://", errs.InvalidArgument, "not an absolute path on this machine"},
 		{"file:/x%00y", errs.NotFound, "no such file"},
-		{"/x\x00y", errs.InvalidArgument, "zero byte"},
+		{"/x\x00y", errs.InvalidArgument, `open "/x\x00y": a path cannot contain a NUL character`},
 		{"", errs.InvalidArgument, "empty"},
-		{"s3://bucket/key", errs.Unsupported, "open s3://bucket/key: locations of scheme s3 cannot be opened; this engine opens file:, plain paths"},
+		{"s3://bucket/key", errs.Unsupported, "open s3://bucket/key: locations of scheme s3 cannot be opened: this engine opens local files only"},
 	}
 	for _, test := range tests {
 		_, err := fileio.NewLocal().Open(ctx, test.location)
@@ -214,10 +214,13 @@ func TestMux(t *testing.T) {
 		}
 	}
 	_, err := fs.Open(ctx, "GS://bucket/key")
-	wantError(t, err, errs.Unsupported, "open GS://bucket/key: locations of scheme gs cannot be opened; this engine opens file:, plain paths")
+	wantError(t, err, errs.Unsupported, "open GS://bucket/key: locations of scheme gs cannot be opened: this engine opens local files only")
 	_, err = fs.Create(ctx, "s3a://b/k")
 	wantError(t, err, errs.Unsupported, "scheme s3a")
 	wantError(t, fs.Remove(ctx, "s3a://b/k"), errs.Unsupported, "scheme s3a")
+
+	_, err = fileio.NewMux(map[string]fileio.FS{"file": local, "s3": local}, nil).Open(ctx, "gs://b/k")
+	wantError(t, err, errs.Unsupported, "cannot be opened; this engine opens file:, s3:")
 
 	_, err = fileio.NewMux(nil, local).Open(ctx, dir+"/none")
 	wantError(t, err, errs.NotFound)

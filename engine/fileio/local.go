@@ -24,6 +24,8 @@ func NewLocal() FS { return local{} }
 
 type local struct{}
 
+var errNUL = errs.New(errs.InvalidArgument, "a path cannot contain a NUL character")
+
 // localPaths lists the paths that a location may mean, the likeliest first.
 func localPaths(location string) ([]string, error) {
 	switch scheme := Scheme(location); scheme {
@@ -32,7 +34,7 @@ func localPaths(location string) ([]string, error) {
 			return nil, errs.New(errs.InvalidArgument, "the location is empty")
 		}
 		if strings.IndexByte(location, 0) >= 0 {
-			return nil, errs.New(errs.InvalidArgument, "the location %q holds a zero byte", location)
+			return nil, errNUL
 		}
 		return []string{location}, nil
 	case "file":
@@ -44,7 +46,7 @@ func localPaths(location string) ([]string, error) {
 		return nil, errs.New(errs.InvalidArgument, "the location %q is not an absolute path on this machine (file:/path, file:///path or file://localhost/path)", location)
 	}
 	if strings.IndexByte(path, 0) >= 0 {
-		return nil, errs.New(errs.InvalidArgument, "the location %q holds a zero byte", location)
+		return nil, errNUL
 	}
 	paths := []string{path}
 	if decoded, err := url.PathUnescape(path); err == nil && decoded != path && strings.IndexByte(decoded, 0) < 0 {

@@ -32,16 +32,23 @@ func (m *mux) route(op, location string) (FS, error) {
 	return nil, errs.Wrap(unsupportedScheme(scheme, slices.Collect(maps.Keys(m.byScheme))), op, location)
 }
 
+// unsupportedScheme says what can be done about a location that no FS opens.
 func unsupportedScheme(scheme string, known []string) error {
 	kind := "locations of scheme " + scheme
 	if scheme == "" {
 		kind = "plain paths"
 	}
+	local := true
 	names := make([]string, len(known))
 	for i, k := range known {
 		if names[i] = k + ":"; k == "" {
 			names[i] = "plain paths"
 		}
+		local = local && (k == "" || k == "file")
+	}
+	if local {
+		return errs.New(errs.Unsupported, "%s cannot be opened: this engine opens local files only (plain paths and file: locations); "+
+			"copy or mount the table on this machine and name the place in path_prefixes", kind)
 	}
 	slices.Sort(names)
 	return errs.New(errs.Unsupported, "%s cannot be opened; this engine opens %s", kind, strings.Join(names, ", "))

@@ -285,6 +285,6 @@ func (t *Table) parseNameMapping() {
 	}
 	if err != nil {
 		t.nameMapping = nil
-		t.nameMappingErr = t.errorf(errs.Corrupt, "the table property %s is not a name mapping: %v", nameMappingProperty, err)
+		t.nameMappingErr = t.errorf(errs.Corrupt, "the table property %s is not a name mapping: %v", nameMappingProperty, jsonError(err, "a name mapping is a JSON array"))
 	}
 }

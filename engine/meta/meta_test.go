@@ -192,6 +192,15 @@ func TestParseErrors(t *testing.T) {
 		{"deep schema", testDocument(`"double"`, deep), errs.Corrupt, "nested too deeply"},
 		{"deep nonsense", strings.Repeat("[", 1<<20), errs.Corrupt, "nested too deeply"},
 		{"damaged gzip", "\x1f\x8b\x08nonsense", errs.Corrupt, "damaged gzip"},
+		{"array", `[1]`, errs.Corrupt, "the document is an array; table metadata is a JSON object"},
+		{"number", `5`, errs.Corrupt, "the document is a number; table metadata is a JSON object"},
+		{"version of another type", `{"format-version": "2"}`, errs.Corrupt, "format-version is a string; it must be a whole number"},
+		{"refs", `{"format-version": 2, "refs": "main"}`, errs.Corrupt, "refs is a string; it must be an object"},
+		{"schemas", `{"format-version": 2, "schemas": true}`, errs.Corrupt, "schemas is a boolean; it must be an array"},
+		{"snapshots", `{"format-version": 2, "snapshots": {}}`, errs.Corrupt, "snapshots is an object; it must be an array"},
+		{"snapshot", `{"format-version": 2, "snapshots": [{"snapshot-id": "x"}]}`, errs.Corrupt, "snapshots.snapshot-id is a string; it must be a whole number"},
+		{"large id", `{"format-version": 2, "last-column-id": 99999999999999999999}`, errs.Corrupt, "last-column-id is the number 99999999999999999999; it must be a whole number of at most 64 bits"},
+		{"schema", testDocument(`"schemas": [`, `"schemas": [7, `), errs.Corrupt, "schema: the document is a number; a schema is a JSON object"},
 		{"sort direction", testDocument(`"desc"`, `"down"`), errs.Corrupt, `direction "down"`},
 	}
 	for _, c := range cases {

@@ -66,7 +66,7 @@ func Parse(content []byte, location string) (*Table, error) {
 		FormatVersion *int `json:"format-version"`
 	}
 	if err := json.Unmarshal(content, &version); err != nil {
-		return nil, t.errorf(errs.Corrupt, "not a table metadata document: %v", err)
+		return nil, t.errorf(errs.Corrupt, "not a table metadata document: %v", jsonError(err, "table metadata is a JSON object"))
 	}
 	switch {
 	case version.FormatVersion == nil:
@@ -79,7 +79,7 @@ func Parse(content []byte, location string) (*Table, error) {
 	}
 	var doc document
 	if err := json.Unmarshal(content, &doc); err != nil {
-		return nil, t.errorf(errs.Corrupt, "%v", err)
+		return nil, t.errorf(errs.Corrupt, "%v", jsonError(err, "table metadata is a JSON object"))
 	}
 	if err := t.fill(&doc); err != nil {
 		return nil, err
@@ -154,7 +154,7 @@ func (t *Table) fillSpecs(doc *document) error {
 	for _, r := range raw {
 		var spec iceberg.PartitionSpec
 		if err := json.Unmarshal(r, &spec); err != nil {
-			return t.errorf(errs.Corrupt, "partition spec: %v", err)
+			return t.errorf(errs.Corrupt, "partition spec: %v", jsonError(err, "a partition spec is a JSON object"))
 		}
 		if _, twice := t.SpecByID(spec.ID()); twice {
 			return t.errorf(errs.Corrupt, "there are two partition specs with id %d", spec.ID())
@@ -176,7 +176,7 @@ func (t *Table) fillSortOrders(doc *document) error {
 	for _, r := range doc.SortOrders {
 		var order SortOrder
 		if err := json.Unmarshal(r, &order); err != nil {
-			return t.errorf(errs.Corrupt, "%v", err)
+			return t.errorf(errs.Corrupt, "sort order: %v", jsonError(err, "a sort order is a JSON object"))
 		}
 		t.sortOrders = append(t.sortOrders, order)
 	}

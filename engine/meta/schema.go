@@ -40,7 +40,7 @@ func parseSchema(raw []byte) (*iceberg.Schema, error) {
 		Fields        []rawField `json:"fields"`
 	}
 	if err := json.Unmarshal(raw, &doc); err != nil {
-		return nil, err
+		return nil, jsonError(err, "a schema is a JSON object")
 	}
 	if doc.Type != "struct" {
 		return nil, fmt.Errorf("schema %d is not a struct", doc.ID)
@@ -102,7 +102,7 @@ func parseType(raw json.RawMessage) (iceberg.Type, error) {
 		ValueRequired   bool            `json:"value-required"`
 	}
 	if err := json.Unmarshal(raw, &doc); err != nil {
-		return nil, err
+		return nil, jsonError(err, "a type is a string or a JSON object")
 	}
 	switch doc.Type {
 	case "struct":
