@@ -50,10 +50,34 @@ func (e *bytesEncoder) load(values arrow.Array, p picked) (int, error) {
 }
 
 func (e *bytesEncoder) add(from, to int) {
+	if e.pages.state == dictTrial {
+		n := min(to-from, e.pages.trialLeft())
+		e.addIndices(from, from+n)
+		from += n
+		if e.pages.trialLeft() == 0 && !e.pages.decide(e.table.len(), e.entryBytes(), 0, false /* last */) {
+			e.goPlain()
+		}
+	}
 	if e.pages.state == dictPlain {
 		e.addPlain(from, to)
-		return
+	} else {
+		e.addIndices(from, to)
 	}
+}
+
+// goPlain turns the open page's indices into values.
+func (e *bytesEncoder) goPlain() {
+	for _, i := range e.pages.indices {
+		e.plain = e.appendPlain(e.plain, e.table.entry(i))
+	}
+	e.pages.indices, e.raw = e.pages.indices[:0], 0
+	if e.pages.state == dictPlain {
+		e.table.reset()
+		e.stamps = e.stamps[:0]
+	}
+}
+
+func (e *bytesEncoder) addIndices(from, to int) {
 	for i := from; i < to; i++ {
 		v := e.loaded.at(i)
 		n, isNew := e.table.add(v)
@@ -159,19 +183,8 @@ func (e *bytesEncoder) endPage(dst []byte, last bool) ([]byte, encoding, bounds)
 		e.some = false
 	}
 	e.stamp++
-	if e.pages.state == dictTrial {
-		raw := e.raw
-		e.raw = 0
-		if !e.pages.decide(e.table.len(), e.entryBytes(), raw, last) {
-			for _, i := range e.pages.indices {
-				dst = e.appendPlain(dst, e.table.entry(i))
-			}
-			e.pages.indices = e.pages.indices[:0]
-			if e.pages.state == dictPlain {
-				e.table.reset()
-			}
-			return dst, encPlain, b
-		}
+	if e.pages.state == dictTrial && !e.pages.decide(e.table.len(), e.entryBytes(), e.raw, last) {
+		e.goPlain()
 	}
 	if e.pages.state == dictUsed {
 		dst = e.pages.appendIndices(dst, e.table.len())

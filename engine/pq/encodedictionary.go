@@ -9,8 +9,8 @@ import (
 // A column chunk starts out with a dictionary and goes on without when that
 // does not pay:
 //
-//	trial ── a page ends ──> dictionary ── dictionary full ──> plain
-//	  └── nearly every value is new: the page is written plain ──^
+//	trial ── its values are enough ──> dictionary ── dictionary full ──> plain
+//	  └── nearly every one is new: they are written plain ──────────────^
 type dictionaryState int8
 
 const (
@@ -29,13 +29,21 @@ type dictionaryPages struct {
 	written bool // pages refer to the dictionary
 }
 
-// fewValues are too few to tell from them that values do not repeat.
-const fewValues = 1000
+const (
+	// trialValues end the trial: enough to see whether a dictionary of the
+	// default size will do.
+	trialValues = 4 << 10
+	// fewValues are too few to tell from them that values do not repeat.
+	fewValues = 1000
+)
 
-// decide ends a page on trial and says whether it refers to the dictionary. Of
-// the values so far, entries are distinct and take dictBytes in a dictionary;
-// plain is what the page's values take without one. The last page of a chunk
-// is often the only one: its sizes decide.
+// trialLeft is how many more values of the open page belong to the trial.
+func (d *dictionaryPages) trialLeft() int { return max(trialValues-len(d.indices), 0) }
+
+// decide ends the trial, or a page of it, and says whether the page refers to
+// the dictionary. Of the values so far, entries are distinct and take dictBytes
+// in a dictionary; plain is what the page's values take without one. The last
+// page of a chunk is often the only one: its sizes decide.
 func (d *dictionaryPages) decide(entries, dictBytes, plain int, last bool) bool {
 	d.seen += len(d.indices)
 	repeats := d.seen - entries
@@ -46,7 +54,7 @@ func (d *dictionaryPages) decide(entries, dictBytes, plain int, last bool) bool 
 			d.state = dictUsed
 		}
 	case repeats == 0 && d.seen < fewValues && dictBytes <= d.limit:
-		return false
+		return false // the trial goes on
 	case repeats > 0 && population(d.seen, repeats)*float64(dictBytes) <= float64(d.limit)*float64(entries):
 		d.state = dictUsed // all that will come fit
 	default:

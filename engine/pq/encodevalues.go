@@ -175,16 +175,39 @@ func (e *wordEncoder[T]) add(from, to int) {
 	found := e.extrema(values)
 	e.count += int64(found.nans)
 	e.page.merge(e.leaf, found)
+	if e.pages.state == dictTrial {
+		n := min(len(values), e.pages.trialLeft())
+		e.addIndices(values[:n])
+		values = values[n:]
+		if e.pages.trialLeft() == 0 && !e.pages.decide(len(e.table.entries), e.entryBytes(), 0, false /* last */) {
+			e.goPlain()
+		}
+	}
 	if e.pages.state == dictPlain {
 		e.addPlain(values)
-		return
+	} else {
+		e.addIndices(values)
 	}
+}
+
+func (e *wordEncoder[T]) addIndices(values []T) {
 	for _, v := range values {
 		i, isNew := e.table.add(v)
 		e.pages.indices = append(e.pages.indices, i)
 		if isNew && e.filter != nil {
 			e.filter.add(xxhash.Sum64(bytesOf([]T{v})))
 		}
+	}
+}
+
+// goPlain turns the open page's indices into values.
+func (e *wordEncoder[T]) goPlain() {
+	for _, i := range e.pages.indices {
+		e.plain = append(e.plain, bytesOf(e.table.entries[i:i+1])...)
+	}
+	e.pages.indices = e.pages.indices[:0]
+	if e.pages.state == dictPlain {
+		e.table.reset()
 	}
 }
 
@@ -219,17 +242,8 @@ func (e *wordEncoder[T]) endPage(dst []byte, last bool) ([]byte, encoding, bound
 		e.page = extrema[T]{}
 	}
 	entries := len(e.table.entries)
-	if e.pages.state == dictTrial {
-		if !e.pages.decide(entries, e.entryBytes(), len(e.pages.indices)*e.width(), last) {
-			for _, i := range e.pages.indices {
-				dst = append(dst, bytesOf(e.table.entries[i:i+1])...)
-			}
-			e.pages.indices = e.pages.indices[:0]
-			if e.pages.state == dictPlain {
-				e.table.reset()
-			}
-			return dst, encPlain, b
-		}
+	if e.pages.state == dictTrial && !e.pages.decide(entries, e.entryBytes(), len(e.pages.indices)*e.width(), last) {
+		e.goPlain()
 	}
 	if e.pages.state == dictUsed {
 		dst = e.pages.appendIndices(dst, entries)

@@ -214,8 +214,11 @@ func (w *Writer) write(ctx context.Context, record arrow.RecordBatch) error {
 				return err
 			}
 		}
-		if crowded {
+		switch {
+		case crowded && w.rows == 0:
 			w.trim()
+		case crowded: // the row group is too small to end
+			w.chargeAnyway()
 		}
 	}
 	return nil
