@@ -9,24 +9,34 @@
  * (https://arrow.apache.org/docs/format/CDataInterface.html). Requests go in as JSON documents, which docs/requests.md
  * describes field by field. Link with -licebergexec (pkg-config icebergexec).
  *
- * A complete program:
+ * A complete program (docs/examples has larger ones):
  *
- *     struct iex_error err = IEX_ERROR_INIT;
- *     iex_engine *engine = NULL;
- *     iex_stream *rows = NULL;
- *     const char *options = "{\"memory_limit\": \"256MiB\"}";
- *     const char *request = "{\"metadata_location\": \"/warehouse/t/metadata/v3.metadata.json\"}";
- *     iex_status status = iex_engine_open(options, strlen(options), &engine, &err);
- *     if (status == IEX_OK) status = iex_scan(engine, request, strlen(request), &rows, &err);
- *     while (status == IEX_OK || status == IEX_PENDING) {
- *         struct ArrowArray batch;
- *         status = iex_stream_next(rows, 100, &batch, &err);   // waits at most 100 ms
- *         if (status == IEX_OK) { use(&batch); batch.release(&batch); }
+ *     #include <icebergexec.h>
+ *     #include <stdio.h>
+ *     #include <string.h>
+ *
+ *     int main(void) {
+ *         struct iex_error err = IEX_ERROR_INIT;
+ *         iex_engine *engine = NULL;
+ *         iex_stream *rows = NULL;
+ *         const char *options = "{\"memory_limit\": \"256MiB\"}";
+ *         const char *request = "{\"metadata_location\": \"/warehouse/t/metadata/v3.metadata.json\"}";
+ *         iex_status status = iex_engine_open(options, strlen(options), &engine, &err);
+ *         if (status == IEX_OK) status = iex_scan(engine, request, strlen(request), &rows, &err);
+ *         while (status == IEX_OK || status == IEX_PENDING) {
+ *             struct ArrowArray batch;
+ *             status = iex_stream_next(rows, 100, &batch, &err); // waits at most 100 ms
+ *             if (status == IEX_OK) {
+ *                 printf("%lld rows\n", (long long)batch.length);
+ *                 batch.release(&batch);
+ *             }
+ *         }
+ *         if (status != IEX_END) fprintf(stderr, "%s\n", err.message);
+ *         if (err.release) err.release(&err);
+ *         iex_stream_release(&rows, NULL);
+ *         iex_engine_close(&engine, NULL);
+ *         return status == IEX_END ? 0 : 1;
  *     }
- *     if (status != IEX_END) { fprintf(stderr, "%s\n", err.message); }
- *     if (err.release) err.release(&err);
- *     iex_stream_release(&rows);
- *     iex_engine_close(&engine);
  *
  * RULES THAT HOLD FOR EVERY FUNCTION
  *
@@ -200,8 +210,8 @@ iex_status iex_engine_open(const char *options, size_t size, iex_engine **out, s
 iex_status iex_engine_close(iex_engine **engine, struct iex_error *error);
 
 /*
- * iex_engine_stats writes a JSON object ("Engine statistics" in docs/requests.md): memory in use by purpose, bytes that
- * exported batches hold, open streams. Free it with iex_string_free. \since 1.0
+ * iex_engine_stats writes a JSON object ("Engine statistics" in docs/requests.md): memory in use, now and at most so far,
+ * bytes that exported batches hold, open streams. Free it with iex_string_free. \since 1.0
  */
 iex_status iex_engine_stats(iex_engine *engine, char **json, struct iex_error *error);
 
