@@ -138,8 +138,8 @@ def show(headline: str, table: Table, stored: int, truth: dict[int, str]) -> Non
     print(f"\n  after icebergexec.enable(memory_limit={MEMORY_LIMIT!r}): the same call")
     icebergexec.enable(memory_limit=MEMORY_LIMIT)
     try:
-        first = timed(lambda: next(iter(table.scan().to_arrow_batch_reader())))
         whole = timed(lambda: read(table))
+        first = timed(lambda: next(iter(table.scan().to_arrow_batch_reader())))
         with watched() as memory:
             streamed = timed(lambda: sum(batch.num_rows for batch in table.scan().to_arrow_batch_reader()))
         line("rows after the deletes", f"{whole.result.num_rows:,}")
