@@ -3,12 +3,14 @@ package request
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"math"
 	"math/big"
 	"reflect"
 	"strings"
 
+	"github.com/icebergexec/icebergexec/engine"
 	"github.com/icebergexec/icebergexec/engine/errs"
 )
 
@@ -55,7 +57,7 @@ func decode(text []byte, document any) error {
 			if errs.CodeOf(err) == errs.InvalidArgument {
 				return errs.New(errs.InvalidArgument, "%s is %s; %s", name, shorten(string(raw)), err)
 			}
-			return errs.New(errs.InvalidArgument, "%s is %s; it must be %s", name, shorten(string(raw)), describe(field.Type()))
+			return errs.New(errs.InvalidArgument, "%s is %s; it must be %s", name, shorten(string(raw)), describe(field.Type(), raw))
 		}
 	}
 	if _, err := d.Token(); err != nil {
@@ -74,16 +76,21 @@ func malformed(err error) error {
 	return errs.New(errs.InvalidArgument, "the request is not a valid JSON object: %v", err)
 }
 
-// describe says what a field of the type takes.
-func describe(t reflect.Type) string {
+// describe says what a field of the type takes, which raw is not.
+func describe(t reflect.Type, raw []byte) string {
 	switch t.Kind() {
 	case reflect.Pointer:
-		return describe(t.Elem())
+		return describe(t.Elem(), raw)
 	case reflect.String:
 		return "a string"
 	case reflect.Bool:
 		return "true or false"
 	case reflect.Int, reflect.Int64:
+		if n, whole := new(big.Int).SetString(string(raw), 10); whole && n.Sign() > 0 {
+			return fmt.Sprintf("at most %d", math.MaxInt64)
+		} else if whole {
+			return fmt.Sprintf("at least %d", math.MinInt64)
+		}
 		return "a whole number"
 	case reflect.Slice:
 		if t.Elem() == reflect.TypeFor[json.RawMessage]() {
@@ -108,8 +115,32 @@ func (v *Version) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// Size is a number of bytes, written as an integer or as a string with a unit.
+// Size is a number of bytes, at least one, written as an integer or as a string
+// with a unit.
 type Size int64
+
+// UnmarshalJSON reads either form.
+func (s *Size) UnmarshalJSON(text []byte) error {
+	n, err := parseSize(text)
+	if err == nil && n < 1 {
+		err = errs.New(errs.InvalidArgument, "it must be at least 1 byte")
+	}
+	*s = Size(n)
+	return err
+}
+
+// MemorySize is a size that operations can make progress with.
+type MemorySize int64
+
+// UnmarshalJSON reads what a Size may be.
+func (s *MemorySize) UnmarshalJSON(text []byte) error {
+	n, err := parseSize(text)
+	if err == nil && n < engine.MinMemoryLimit {
+		err = errs.New(errs.InvalidArgument, "it must be at least 16 MiB (%d bytes)", engine.MinMemoryLimit)
+	}
+	*s = MemorySize(n)
+	return err
+}
 
 // units are the powers of ten and of two that a size may be written in.
 var units = map[string]int64{
@@ -119,12 +150,12 @@ var units = map[string]int64{
 
 const sizeForms = `it must be a whole number of bytes or a text such as "512MiB" or "1.5 GB" (KB, MB, GB, TB, KiB, MiB, GiB, TiB)`
 
-// UnmarshalJSON reads either form.
-func (s *Size) UnmarshalJSON(text []byte) error {
+// parseSize reads either form; the number may be zero or negative.
+func parseSize(text []byte) (int64, error) {
 	form := string(text)
 	if strings.HasPrefix(form, `"`) {
 		if err := json.Unmarshal(text, &form); err != nil {
-			return err
+			return 0, err
 		}
 	} else {
 		form += "b"
@@ -135,19 +166,22 @@ func (s *Size) UnmarshalJSON(text []byte) error {
 		unit, known = 1, true
 	}
 	number := strings.TrimSpace(form[:at])
-	if !known || strings.Trim(number, "0123456789.") != "" || strings.Count(number, ".") > 1 {
-		return errs.New(errs.InvalidArgument, sizeForms)
+	if !known || strings.Trim(strings.TrimPrefix(number, "-"), "0123456789.") != "" || strings.Count(number, ".") > 1 {
+		return 0, errs.New(errs.InvalidArgument, sizeForms)
 	}
 	// A fraction in base ten is exact as a rational and not as a float.
 	n, ok := new(big.Rat).SetString(number)
-	if !ok || n.Sign() == 0 {
-		return errs.New(errs.InvalidArgument, sizeForms)
+	if !ok {
+		return 0, errs.New(errs.InvalidArgument, sizeForms)
 	}
 	n.Mul(n, new(big.Rat).SetInt64(unit))
 	bytes := new(big.Int).Quo(n.Num(), n.Denom())
-	if !bytes.IsInt64() || bytes.Int64() == math.MaxInt64 {
-		return errs.New(errs.InvalidArgument, "it is more than this system can address")
+	if !bytes.IsInt64() {
+		// Below the least, whatever that is; or above the most.
+		if bytes.Sign() < 0 {
+			return math.MinInt64, nil
+		}
+		return 0, errs.New(errs.InvalidArgument, "it must be at most %d bytes (8 EiB)", math.MaxInt64)
 	}
-	*s = Size(bytes.Int64())
-	return nil
+	return bytes.Int64(), nil
 }

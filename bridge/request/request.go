@@ -18,8 +18,8 @@ import (
 // EngineOptions is the document of iex_engine_open.
 type EngineOptions struct {
 	Version          Version           `json:"version"`
-	MemoryLimit      Size              `json:"memory_limit"`
-	SpillDir         string            `json:"spill_dir"`
+	MemoryLimit      MemorySize        `json:"memory_limit"`
+	SpillDir         *string           `json:"spill_dir"`
 	SpillLimit       Size              `json:"spill_limit"`
 	SpillCompression string            `json:"spill_compression"`
 	Threads          *int              `json:"threads"`
@@ -35,7 +35,12 @@ func ParseEngineOptions(text []byte) (engine.Options, error) {
 			return engine.Options{}, err
 		}
 	}
-	options := engine.Options{MemoryLimit: int64(d.MemoryLimit), PathPrefixes: d.PathPrefixes}
+	options := engine.Options{MemoryLimit: int64(d.MemoryLimit), SpillLimit: int64(d.SpillLimit), PathPrefixes: d.PathPrefixes}
+	if d.SpillDir != nil {
+		if options.SpillDir = *d.SpillDir; options.SpillDir == "" {
+			return options, bad("spill_dir", "", "a directory that exists and can be written to")
+		}
+	}
 	if d.Threads != nil {
 		if *d.Threads < 1 {
 			return options, bad("threads", *d.Threads, "a whole number of at least 1")
@@ -43,9 +48,9 @@ func ParseEngineOptions(text []byte) (engine.Options, error) {
 		options.Threads = *d.Threads
 	}
 	switch d.SpillCompression {
-	case "", "none", "lz4", "zstd":
+	case "", "none":
 	default:
-		return options, bad("spill_compression", d.SpillCompression, `"none", "lz4" or "zstd"`)
+		return options, bad("spill_compression", d.SpillCompression, `"none": what is spilled is not compressed`)
 	}
 	return options, nil
 }
@@ -65,7 +70,7 @@ type Scan struct {
 	Limit            *int64            `json:"limit"`
 	BatchRows        *int              `json:"batch_rows"`
 	LargeTypes       bool              `json:"large_types"`
-	MemoryLimit      Size              `json:"memory_limit"`
+	MemoryLimit      MemorySize        `json:"memory_limit"`
 	PathPrefixes     map[string]string `json:"path_prefixes"`
 }
 
@@ -126,7 +131,7 @@ type Plan struct {
 	IncludeEmptyFiles bool              `json:"include_empty_files"`
 	AllDeletes        bool              `json:"all_deletes"`
 	Metrics           bool              `json:"metrics"`
-	MemoryLimit       Size              `json:"memory_limit"`
+	MemoryLimit       MemorySize        `json:"memory_limit"`
 	PathPrefixes      map[string]string `json:"path_prefixes"`
 }
 
