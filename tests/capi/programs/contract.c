@@ -242,7 +242,7 @@ static void requests_are_checked(void) {
 	    {"{\"metadata_location\": \"/x\", \"version\": 2}", "version is 2; it must be 1"},
 	    {"{\"metadata_location\": \"/x\", \"memory_limit\": \"64 parsecs\"}", "memory_limit is \"64 parsecs\""},
 	    {"{\"metadata_location\": \"/x\", \"filter_mode\": \"sql\"}", "filter mode"},
-	    {"{\"metadata_location\": \"/x\", \"filter\": []}", "no nodes"},
+	    {"{\"metadata_location\": \"/x\", \"filter\": []}", "filter is empty; leave it out"},
 	    {"{\"metadata_location\": null}", "metadata_location is missing"},
 	};
 	iex_engine *engine = open_engine();
