@@ -306,6 +306,38 @@ func TestWriterMisuse(t *testing.T) {
 	}
 }
 
+// TestWriterCancelled checks that a cancelled context ends the writer, and that
+// its memory comes back.
+func TestWriterCancelled(t *testing.T) {
+	alloc := memory.NewCheckedAllocator(memory.NewGoAllocator())
+	defer alloc.AssertSize(t, 0)
+	schema := oneColumn(iceberg.PrimitiveTypes.Int64, false)
+	fill := filler{rng: rand.New(rand.NewPCG(1, 1)), distinct: 1 << 30}
+	record := fill.record(alloc, batchSchema(schema), 10_000)
+	defer record.Release()
+	for _, threads := range []int{1, 2} {
+		ctx, cancel := context.WithCancel(context.Background())
+		pool := mem.NewPool("test", mem.Unlimited)
+		w, err := NewWriter(ctx, io.Discard, record.Schema(), schema, WriterOptions{Alloc: alloc, Pool: pool, Threads: threads, PageRows: 100})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Write(ctx, record); err != nil {
+			t.Fatal(err)
+		}
+		cancel()
+		if err := w.Write(ctx, record); errs.CodeOf(err) != errs.Cancelled {
+			t.Errorf("Write: %v", err)
+		}
+		if _, err := w.Close(context.Background()); errs.CodeOf(err) != errs.Cancelled {
+			t.Errorf("Close: %v", err)
+		}
+		if err := pool.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // TestEmptyFiles checks files without rows and without stored columns.
 func TestEmptyFiles(t *testing.T) {
 	ctx := context.Background()
