@@ -50,7 +50,8 @@ type ScanRequest struct {
 	Arrow project.ArrowOptions
 	// BatchRows replaces the engine's; zero: the engine's.
 	BatchRows int
-	// MemoryLimit caps this scan inside the engine's limit; zero: no own cap.
+	// MemoryLimit caps this scan inside the engine's limit; zero: a share of it,
+	// half of what other operations leave.
 	MemoryLimit int64
 	// PathPrefixes replaces the engine's; nil: the engine's.
 	PathPrefixes map[string]string

@@ -53,10 +53,16 @@ func checkMemoryLimit(limit int64) error {
 }
 
 // run makes the stream of an operation. open gives it its schema and inner
-// stream; ctx bounds open, and lifetime what goes on afterwards.
+// stream; ctx bounds open, and lifetime what goes on afterwards. Without a
+// memoryLimit of its own it gets its share of the engine's.
 func (e *Engine) run(ctx context.Context, name string, memoryLimit int64, open func(ctx, lifetime context.Context, s *stream) error) (*stream, error) {
 	lifetime, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	s := &stream{engine: e, pool: e.pool.Child(name, memoryLimit), cancel: cancel}
+	s := &stream{engine: e, cancel: cancel}
+	if memoryLimit > 0 {
+		s.pool = e.pool.Child(name, memoryLimit)
+	} else {
+		s.pool = e.pool.Share(name, MinMemoryLimit)
+	}
 	s.charged = s.pool.Reserve("table metadata and filter")
 	err := e.add(s)
 	if err == nil {

@@ -102,6 +102,22 @@ func (p *Pool) Child(name string, limit int64) *Pool {
 	return c
 }
 
+// Share makes a pool under p for an operation that adapts to what it gets: half
+// of what the limits of p's other children leave, but at least floor. So one
+// operation that runs alone has much, and one that starts while others run, or
+// wait for a consumer that reads several at a time, still has enough.
+func (p *Pool) Share(name string, floor int64) *Pool {
+	p.mu.Lock()
+	left := p.limit
+	for c := range p.children {
+		if c.limit < Unlimited {
+			left -= c.limit
+		}
+	}
+	p.mu.Unlock()
+	return p.Child(name, max(left/2, floor))
+}
+
 // Close detaches the pool from its parent. It returns an Internal error that
 // names what is still reserved, since that is a leak, and gives it back.
 func (p *Pool) Close() error {

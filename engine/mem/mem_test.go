@@ -231,3 +231,29 @@ func TestErrorSumsPurposes(t *testing.T) {
 	a.Free()
 	b.Free()
 }
+
+// Operations that run beside each other get less and less, but never too little.
+func TestShare(t *testing.T) {
+	pool := mem.NewPool("engine", 512)
+	counting := pool.Child("counts only", 0)
+	var shares []*mem.Pool
+	for _, want := range []int64{256, 128, 64, 32, 20, 20} {
+		share := pool.Share("scan", 20)
+		if got := share.Limit(); got != want {
+			t.Errorf("share %d is %d, want %d", len(shares), got, want)
+		}
+		shares = append(shares, share)
+	}
+	for _, p := range append(shares, counting) {
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	alone := pool.Share("scan", 20)
+	if got := alone.Limit(); got != 256 {
+		t.Errorf("a share after all others ended is %d", got)
+	}
+	if err := errors.Join(alone.Close(), pool.Close()); err != nil {
+		t.Error(err)
+	}
+}
