@@ -15,7 +15,7 @@ import weakref
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from icebergexec import _config, _library, errors
+from icebergexec import _capsule, _config, _library, errors
 from icebergexec._stream import Stream
 
 if TYPE_CHECKING:
@@ -84,6 +84,7 @@ class Engine:
 
     def _start(self, operation: str, request: Mapping[str, Any]) -> Stream:
         self._check_open()
+        _capsule.sweep()
         document = _dump(request)
         pointer = ctypes.c_void_p()
         self._library.call(f"iex_{operation}", self._pointer, document, len(document), ctypes.byref(pointer))
@@ -94,6 +95,7 @@ class Engine:
     def stats(self) -> dict[str, Any]:
         """Memory in use and at its peak, memory that handed-out batches hold, open streams."""
         self._check_open()
+        _capsule.sweep()
         return self._library.call_for_json("iex_engine_stats", self._pointer)
 
     def _check_open(self) -> None:
@@ -106,6 +108,7 @@ class Engine:
 
     def close(self) -> None:
         """End every stream of this engine and delete what it spilled. Batches already read stay valid."""
+        _capsule.sweep()
         _kept.discard(self)
         self._close()
 
@@ -135,7 +138,8 @@ _kept: set[Engine] = set()
 
 
 def _close(library: _library.Library, pointer: ctypes.c_void_p) -> None:
-    library.call("iex_engine_close", ctypes.byref(pointer))
+    if not library.forked():  # what the parent has is the parent's to close
+        library.call("iex_engine_close", ctypes.byref(pointer))
 
 
 def _dump(request: Mapping[str, Any]) -> bytes:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from icebergexec import _config
 from icebergexec._sizes import format_size
+from icebergexec.errors import InvalidArgumentError, UnsupportedError
 
 if TYPE_CHECKING:
     from pyiceberg.table import DataScan
@@ -37,14 +38,24 @@ def explain(scan: DataScan) -> Explanation:
     Args:
         scan: What table.scan(...) returns.
     """
+    from pyiceberg.expressions import AlwaysTrue
+
     from icebergexec import _expressions
     from icebergexec._adapters import for_installed_pyiceberg
 
     adapter = for_installed_pyiceberg()
+    if not adapter.is_scan(scan):
+        raise InvalidArgumentError(f"explain: scan is a {type(scan).__name__}; it must be what table.scan(...) returns")
     metadata, snapshot = scan.table_metadata, scan.snapshot()
     reason = adapter.reason_for_pyiceberg(scan)
-    wire = _expressions.to_wire(scan.row_filter, metadata.schema(), scan.case_sensitive)
-    terms = 0 if wire is None else sum("args" not in node for node in json.loads(wire.text))
+    terms = ""
+    try:
+        wire = _expressions.to_wire(scan.row_filter, metadata.schema(), scan.case_sensitive)
+        if wire is not None:
+            count = sum("args" not in node for node in json.loads(wire.text))
+            terms = f"{count} term{'s' if count > 1 else ''}: "
+    except UnsupportedError as cause:
+        reason = reason or str(cause)
     configuration = _config.current()
     lines = [
         ("table", adapter.name_of(scan)),
@@ -53,7 +64,7 @@ def explain(scan: DataScan) -> Explanation:
         ("columns", ", ".join(field.name for field in scan.projection().fields)),
         (
             "filter",
-            "none" if wire is None else f"{terms} term{'s' if terms > 1 else ''}: {short(str(scan.row_filter))}",
+            "none" if isinstance(scan.row_filter, AlwaysTrue) else f"{terms}{short(str(scan.row_filter))}",
         ),
         ("limit", "none" if scan.limit is None else f"{scan.limit:,} rows"),
         ("runs in", "the engine, under enable()" if reason is None else f"pyiceberg, because {reason}"),

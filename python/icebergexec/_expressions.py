@@ -26,9 +26,10 @@ from pyiceberg import types as t
 from pyiceberg.expressions import literals as lit
 from pyiceberg.expressions import parser
 from pyiceberg.schema import Schema
+from pyparsing import ParseException
 
 from icebergexec._engine import Raw
-from icebergexec.errors import InvalidArgumentError
+from icebergexec.errors import InvalidArgumentError, UnsupportedError
 
 _OPERATIONS: dict[type[e.BooleanExpression], str] = {
     e.AlwaysTrue: "true",
@@ -118,7 +119,19 @@ _COLUMNS: dict[type[t.IcebergType], _Form] = {
 
 def parse(row_filter: str | e.BooleanExpression) -> e.BooleanExpression:
     """A filter as pyiceberg takes it: an expression, or its text."""
-    return parser.parse(row_filter) if isinstance(row_filter, str) else row_filter
+    if isinstance(row_filter, e.BooleanExpression):
+        return row_filter
+    if not isinstance(row_filter, str):
+        raise InvalidArgumentError(
+            f"filter is a {type(row_filter).__name__}; it must be a pyiceberg expression or its text"
+        )
+    try:
+        return parser.parse(row_filter)
+    except (ParseException, ValueError) as cause:
+        where = f" from column {cause.column} on" if isinstance(cause, ParseException) else f" ({cause})"
+        raise InvalidArgumentError(
+            f"filter {row_filter!r}: cannot be read{where}; write for example \"id > 5 and city = 'Oslo'\""
+        ) from None
 
 
 def to_wire(expression: e.BooleanExpression, schema: Schema | None = None, case_sensitive: bool = True) -> Raw | None:
@@ -179,6 +192,10 @@ def _predicate(predicate: e.BooleanExpression) -> str:
         node["ref"] = predicate.term.name
     elif isinstance(predicate, e.BoundPredicate):
         field = predicate.term.ref().field
+        if not field.field_type.is_primitive:
+            raise UnsupportedError(
+                f'filter: column "{field.name}" is of the type {field.field_type}; the engine filters by primitive columns only'
+            )
         node["id"] = field.field_id
         form = _COLUMNS.get(type(field.field_type))
     if isinstance(predicate, (e.LiteralPredicate, e.BoundLiteralPredicate)):

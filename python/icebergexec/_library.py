@@ -146,6 +146,7 @@ class Library:
 
     def __init__(self, path: str) -> None:
         self.path = path
+        self._process = os.getpid()
         try:
             self._dll = ctypes.CDLL(path)
             self._dll.iex_abi_version.restype = ctypes.c_int32
@@ -171,6 +172,10 @@ class Library:
     @property
     def version(self) -> str:
         return str(self._dll.iex_version().decode())
+
+    def forked(self) -> bool:
+        """Whether this is a forked child of the process that loaded the library, where its threads do not run."""
+        return os.getpid() != self._process
 
     def call(self, name: str, *arguments: Any) -> int:
         """Call a function of the library: its status if negative or zero, else the exception for its error."""

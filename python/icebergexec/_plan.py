@@ -239,16 +239,13 @@ def execute(
     """The rows of a piece of a plan, in file order. Arguments are those of scan()."""
     if not isinstance(split, Split):
         raise InvalidArgumentError(f"execute: split is a {type(split).__name__}; it must be a Split of Plan.splits()")
-    if isinstance(selected_fields, str):
-        raise InvalidArgumentError(
-            f"execute: selected_fields is a sequence of column names, such as ({selected_fields!r},)"
-        )
+    columns = _scan.column_names("execute", selected_fields)
     arguments = _config.parse_arguments({"memory_limit": memory_limit, "path_prefixes": path_prefixes})
     return shared(_config.current())._scan(
         {
             **{name: Raw(text) for name, text in split.source.items()},
             "tasks": Raw(f"[{','.join(split.tasks)}]"),
-            "columns": None if "*" in selected_fields else list(selected_fields),
+            "columns": columns,
             "batch_rows": batch_rows,
             "large_types": large_types,
             **{name.replace("-", "_"): setting.value for name, setting in arguments.items()},

@@ -84,21 +84,22 @@ def request(
     large_types: bool = False,
 ) -> dict[str, Any]:
     """The engine's request for a scan."""
-    if isinstance(selected_fields, str):
-        raise InvalidArgumentError(
-            f"scan: selected_fields is a sequence of column names, such as ({selected_fields!r},)"
-        )
+    columns = column_names("scan", selected_fields)
     filter_: Raw | None = None
     if row_filter is not None:
-        from icebergexec import _expressions
-
+        try:
+            from icebergexec import _expressions
+        except ImportError:
+            raise ImportError(
+                "filters need pyiceberg; run: pip install 'pyiceberg[pyarrow]'", name="pyiceberg"
+            ) from None
         filter_ = _expressions.to_wire(_expressions.parse(row_filter))
     arguments = _config.parse_arguments({"memory_limit": memory_limit, "path_prefixes": path_prefixes})
     return {
         **source(table),
         "snapshot_id": snapshot_id,
         "ref": ref,
-        "columns": None if "*" in selected_fields else list(selected_fields),
+        "columns": columns,
         "filter": filter_,
         "case_sensitive": case_sensitive,
         "limit": limit,
@@ -106,6 +107,24 @@ def request(
         "large_types": large_types,
         **{name.replace("-", "_"): setting.value for name, setting in arguments.items()},
     }
+
+
+def column_names(operation: str, selected_fields: Sequence[str]) -> list[str] | None:
+    """The columns of a request; None for all."""
+    if isinstance(selected_fields, str):
+        raise InvalidArgumentError(
+            f"{operation}: selected_fields is a sequence of column names, such as ({selected_fields!r},)"
+        )
+    try:
+        names = list(selected_fields)
+    except TypeError:
+        names = [selected_fields]
+    if not all(isinstance(name, str) for name in names):
+        raise InvalidArgumentError(
+            f"{operation}: selected_fields is {selected_fields!r}; it must be a sequence of column names, such as ('id',), "
+            "or ('*',) for all columns"
+        )
+    return None if "*" in names else names
 
 
 def source(table: Source) -> dict[str, Any]:

@@ -18,7 +18,7 @@ import threading
 import time
 import weakref
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from icebergexec import _library, errors
 from icebergexec._capsule import capsule
@@ -163,23 +163,23 @@ class Stream:
 
     def _pull(self) -> ArrowArray | None:
         """The next batch, or None at the end."""
-        if self._ended:
-            return None
         handle, array = self._handle, ArrowArray()
         try:
             while True:
                 with handle.pulling:
+                    if self._ended:  # perhaps in another thread, while this one waited
+                        return None
                     self._check_open()
                     status = handle.library.call(
                         "iex_stream_next", handle.pointer, PULL_TIMEOUT_MS, ctypes.byref(array)
                     )
+                    self._ended = status == _library.END
                 if status != _library.PENDING:
                     break
         except KeyboardInterrupt:
             self.close()
             raise
         if status == _library.END:
-            self._ended = True
             self.close()
             return None
         return array
@@ -193,8 +193,10 @@ class Stream:
 
     def to_pyarrow(self) -> pa.RecordBatchReader:
         """A reader over the rest of the stream. Closing or collecting it closes the stream."""
-        from icebergexec._reader import closing_reader
-
+        try:
+            from icebergexec._reader import closing_reader
+        except ImportError:
+            raise ImportError("to_pyarrow() needs pyarrow; run: pip install pyarrow", name="pyarrow") from None
         return closing_reader(self.schema, self._record_batches(), self.close)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
@@ -219,6 +221,9 @@ class Stream:
             _ = self.schema  # known to the end
         self.cancel()
         self._release()
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a Stream cannot be pickled or copied; collect it, or open a scan in the other process")
 
     def __enter__(self) -> Stream:
         return self

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyiceberg
 import pytest
 from pyarrow import orc
+from pyiceberg.expressions import And, BooleanExpression, EqualTo, IsNull, Not, NotNull, Or
 from pyiceberg.io.pyarrow import PyArrowFileIO, schema_to_pyarrow
 from pyiceberg.manifest import DataFileContent, FileFormat
 from pyiceberg.schema import Schema
@@ -215,3 +216,80 @@ def test_tasks_read_with_another_filter(table: Table) -> None:
         assert len(tasks[0].delete_files) == 1  # it cannot hit a matching row, but others
         rows = ArrowScan(table.metadata, table.io, table.schema(), AlwaysTrue()).to_table(tasks)
         assert rows["id"].to_pylist() == [0, 1, 2, 4, 5, 6, 7, 8, 9]
+
+
+def nested_table(catalog: Any) -> Table:
+    kind = pa.struct([("n", pa.int64()), ("s", pa.string())])
+    rows = pa.table(
+        {
+            "id": pa.array(range(9), pa.int64()),
+            "st": pa.array([None if i % 3 == 0 else {"n": i, "s": None} for i in range(9)], kind),
+        }
+    )
+    writer = TableWriter.create(catalog, "db.nested", rows.schema)
+    writer.append(rows)
+    return writer.table
+
+
+@pytest.mark.parametrize(
+    "row_filter",
+    [
+        IsNull("st"),
+        NotNull("st"),
+        Not(IsNull("st")),
+        Or(IsNull("st"), EqualTo("id", 1)),
+        And(NotNull("st"), EqualTo("id", 1)),
+        IsNull("st.n"),
+        NotNull("st.n"),
+        IsNull("st.s"),
+    ],
+    ids=str,
+)
+def test_filters_of_structs_and_in_structs(row_filter: BooleanExpression, catalog: Any) -> None:
+    scan = nested_table(catalog).scan(row_filter)
+    rows, paths = scan.to_arrow(), [task.file.file_path for task in scan.plan_files()]
+    with icebergexec.enabled():
+        assert scan.to_arrow().equals(rows)
+        assert scan.to_arrow_batch_reader().read_all()["id"].to_pylist() == rows["id"].to_pylist()
+        assert scan.count() == rows.num_rows
+        assert [task.file.file_path for task in scan.plan_files()] == paths
+        assert "runs in" in str(icebergexec.explain(scan))
+
+
+def test_a_filter_that_nobody_can_apply(catalog: Any) -> None:
+    table = nested_table(catalog)
+    TableWriter(table).delete_equal(["id"], pa.table({"id": [3]}))
+    scan = catalog.load_table("db.nested").scan(IsNull("st"))
+    with icebergexec.enabled():
+        for read in (scan.to_arrow, scan.to_arrow_batch_reader, scan.count):
+            with pytest.raises(icebergexec.UnsupportedError, match='column "st" is of the type struct'):
+                read()
+        assert 'pyiceberg, because filter: column "st"' in str(icebergexec.explain(scan))
+
+
+@pytest.mark.parametrize("snapshot_id", [5, 0])
+def test_a_snapshot_that_does_not_exist(snapshot_id: int, catalog: Any) -> None:
+    scan = nested_table(catalog).scan(snapshot_id=snapshot_id)
+    with pytest.raises(ValueError, match=f"Snapshot not found: {snapshot_id}"):
+        scan.to_arrow()
+    with icebergexec.enabled():
+        for read in (scan.to_arrow, scan.to_arrow_batch_reader, scan.count, scan.plan_files):
+            with pytest.raises(ValueError, match=f"Snapshot not found: {snapshot_id}"):
+                read()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"limit": -1}, {"limit": 0}, {"limit": True}, {"selected_fields": ()}, {"selected_fields": (), "limit": 2}],
+    ids=str,
+)
+def test_few_rows_and_no_columns(options: dict[str, Any], catalog: Any) -> None:
+    scan = nested_table(catalog).scan(**options)
+    rows, streamed = scan.to_arrow(), scan.to_arrow_batch_reader().read_all()
+    assert rows.num_rows < 2
+    with icebergexec.enabled():
+        for found, wanted in ((scan.to_arrow(), rows), (scan.to_arrow_batch_reader().read_all(), streamed)):
+            assert found.equals(wanted)
+            assert found.schema.equals(wanted.schema, check_metadata=True)
+        if "limit" in options and "selected_fields" not in options:
+            assert scan.count() == rows.num_rows

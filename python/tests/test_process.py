@@ -185,3 +185,46 @@ def test_a_thousand_scans_leave_nothing(catalog: Any, tmp_path: Path) -> None:
     assert list(spill.iterdir()) == []
     assert resident() - memory < 16 << 20
     assert len(os.listdir("/proc/self/task")) <= os_threads + 4
+
+
+def test_ctrl_c_while_another_library_reads(catalog: Any) -> None:
+    """polars reads in C, so that the interrupt is seen when the capsule is dropped or later; it must not get lost."""
+    location = endless_table(catalog).metadata_location
+    program = f"""
+import os, signal, threading
+import polars
+import icebergexec
+polars.DataFrame(icebergexec.scan({location!r}, limit=1))
+for i in range(5):
+    threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()
+    try:
+        polars.DataFrame(icebergexec.scan({location!r}, limit=30_000_000))
+        while True:
+            pass
+    except KeyboardInterrupt:
+        print("caught", flush=True)
+icebergexec.scan({location!r}).__arrow_c_stream__()  # dropped at once
+print(icebergexec.engine().stats()["open_streams"])
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=60)
+    assert (done.stdout.split(), done.stderr) == (["caught"] * 5 + ["0"], "")
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+def test_a_forked_child_ends_in_silence(catalog: Any) -> None:
+    location = small_table(catalog).metadata_location
+    program = f"""
+import os, sys, icebergexec
+engine = icebergexec.Engine()
+streams = [icebergexec.scan({location!r}, batch_rows=1), engine.scan({location!r}, batch_rows=1)]
+batches = [next(iter(stream)) for stream in streams]
+readers = [icebergexec.scan({location!r}, batch_rows=1).to_pyarrow(), icebergexec.scan({location!r}).__arrow_c_stream__()]
+child = os.fork()
+if child == 0:
+    sys.exit(0)
+print(os.waitpid(child, 0)[1], sum(batch.num_rows for batch in streams[0]))
+"""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", program], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert (done.stdout.split(), done.stderr) == (["0", "97"], "")

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import gc
+import itertools
+import pickle
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -303,7 +307,7 @@ def test_requests_that_python_does_not_make(table: Table) -> None:
     location = table.metadata_location
     with pytest.raises(icebergexec.InvalidArgumentError, match="colums"):
         engine._scan({"metadata_location": location, "colums": ["id"]})
-    with pytest.raises(icebergexec.InvalidArgumentError, match="filter mode .java."):
+    with pytest.raises(icebergexec.InvalidArgumentError, match=r"filter mode .java."):
         engine._scan({"metadata_location": location, "filter_mode": "java"})
     deep: e.BooleanExpression = e.IsNull("id")
     for i in range(1200):
@@ -325,3 +329,85 @@ def test_long_filters(table: Table) -> None:
     assert icebergexec.scan(table, e.In("id", range(0, 200_000, 2))).to_pyarrow().read_all()["id"].to_pylist() == even
     with icebergexec.enabled():
         assert table.scan(chain).count() == len(even)
+
+
+def test_threads_that_share_a_stream_all_see_its_end(table: Table) -> None:
+    for _ in range(20):
+        stream = icebergexec.scan(table, selected_fields=("id",), batch_rows=2000)
+        found: list[list[int]] = []
+
+        def work(stream: icebergexec.Stream = stream, found: list[list[int]] = found) -> None:
+            found.append([i for batch in stream for i in batch["id"].to_pylist()])
+
+        threads = [threading.Thread(target=work) for _ in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(found) == 6  # none has raised
+        assert sorted(itertools.chain(*found)) == ALIVE
+
+
+@pytest.mark.parametrize("take", [pickle.dumps, copy.copy, copy.deepcopy])
+def test_streams_do_not_travel(take: Callable[[Any], object], table: Table) -> None:
+    with (
+        icebergexec.scan(table) as stream,
+        pytest.raises(TypeError, match="a Stream cannot be pickled or copied; collect it, or open a scan in the other"),
+    ):
+        take(stream)
+
+
+@pytest.mark.parametrize(
+    ("text", "where"),
+    [
+        ("id =", "column 1"),
+        ("", "column 1"),
+        ("id > 5 and", "column 11"),
+        ("id > 5 s", "column 8"),
+        ("(id = 1", "column 8"),
+    ],
+)
+def test_filters_that_cannot_be_read(text: str, where: str, table: Table) -> None:
+    with pytest.raises(icebergexec.InvalidArgumentError) as caught:
+        icebergexec.scan(table, row_filter=text)
+    assert str(caught.value) == (
+        f"filter {text!r}: cannot be read from {where} on; write for example \"id > 5 and city = 'Oslo'\""
+    )
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (lambda t: icebergexec.scan(t, selected_fields=None), "scan: selected_fields is None; it must be a sequence"),
+        (lambda t: icebergexec.scan(t, selected_fields=5), "scan: selected_fields is 5; it must be a sequence"),
+        (
+            lambda t: icebergexec.scan(t, selected_fields=("id", 5)),
+            "selected_fields is .'id', 5.; it must be a sequence",
+        ),
+        (lambda t: icebergexec.explain(None), r"explain: scan is a NoneType; it must be what table\.scan"),
+        (lambda t: icebergexec.explain(t), r"explain: scan is a Table; it must be what table\.scan"),
+        (lambda t: icebergexec.scan(t, row_filter=5), "filter is a int; it must be a pyiceberg expression or its text"),
+    ],
+)
+def test_wrong_arguments(call: Callable[[Table], object], sentence: str, table: Table) -> None:
+    with pytest.raises(icebergexec.InvalidArgumentError, match=sentence):
+        call(table)
+
+
+def test_what_needs_pyiceberg_or_pyarrow_says_so(table: Table) -> None:
+    program = f"""
+import sys
+sys.modules["pyiceberg"] = sys.modules["pyarrow"] = None
+import icebergexec
+stream = icebergexec.scan({table.metadata_location!r})
+for call in (lambda: icebergexec.scan({table.metadata_location!r}, row_filter="id = 1"), stream.to_pyarrow):
+    try:
+        call()
+    except ImportError as failure:
+        print(failure)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.stdout.splitlines() == [
+        "filters need pyiceberg; run: pip install 'pyiceberg[pyarrow]'",
+        "to_pyarrow() needs pyarrow; run: pip install pyarrow",
+    ], done.stderr

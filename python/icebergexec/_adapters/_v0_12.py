@@ -21,6 +21,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from decimal import Decimal
+from types import NoneType
 from typing import Any
 from urllib.parse import urlsplit
 from uuid import UUID
@@ -73,6 +74,8 @@ def to_arrow(original: Callable[..., pa.Table], scan: DataScan, dictionary_colum
     if not _in_reach(scan):
         return original(scan, dictionary_columns)
     projection = scan.projection()
+    if not projection.fields:  # pyiceberg loses the number of rows then
+        return schema_to_pyarrow(projection, include_field_ids=False).empty_table()
     try:
         with _open(scan, projection, large_types=False) as stream:
             batches = list(_batches(stream, materialized(projection)))
@@ -106,6 +109,8 @@ def to_arrow_batch_reader(
     if not _in_reach(scan):
         return original(scan, dictionary_columns)
     projection = scan.projection()
+    if not projection.fields:
+        return pa.RecordBatchReader.from_batches(schema_to_pyarrow(projection), [])
     try:
         stream = _open(scan, projection, large_types=True)
     except UnsupportedError as cause:
@@ -124,6 +129,7 @@ def to_arrow_batch_reader(
 def count(original: Callable[..., int], scan: DataScan) -> int:
     if not _in_reach(scan):
         return original(scan)
+    _check_snapshot(scan)
     try:
         with _open(scan, Schema(), large_types=False) as stream:
             return stream._count()
@@ -135,11 +141,12 @@ def plan_files(original: Callable[..., Iterable[FileScanTask]], scan: DataScan) 
     """Tasks as pyiceberg makes them; those of tables with equality deletes, too."""
     if _reading_in_pyiceberg.get() or not _in_reach(scan):
         return original(scan)
+    _check_snapshot(scan)
     if scan.snapshot() is None:
         return []
-    # A delete or overwrite reads whole files: those rows, too, that the filter does not match.
-    request = {**_source(scan), "all_deletes": True, "metrics": True}
     try:
+        # A delete or overwrite reads whole files: those rows, too, that the filter does not match.
+        request = {**_source(scan), "all_deletes": True, "metrics": True}
         with shared(_config.current())._plan(request) as stream:
             planner = _Planner(scan)
             return [planner.task(text) for batch in stream for text in batch["task"].to_pylist()]
@@ -171,7 +178,7 @@ def to_record_batches(
         "filter": _expressions.to_wire(row_filter, metadata.schema(), scan._case_sensitive),
         "filter_mode": "pyiceberg-scan",
         "columns": _names(scan._projected_schema, metadata),
-        "limit": scan._limit,
+        "limit": None if scan._limit is None else max(int(scan._limit), 0),
         "tasks": Raw(f"[{','.join(texts)}]"),
     }
     with shared(_config.current())._scan(request) as stream:
@@ -279,10 +286,23 @@ def _instead(cause: UnsupportedError, original: Callable[..., Any], scan: DataSc
 # -- requests
 
 
+def _check_snapshot(scan: DataScan) -> None:
+    """Raise what to_arrow() raises. pyiceberg itself plans no files and counts no rows of a snapshot that does not exist."""
+    if scan.snapshot_id is not None and scan.table_metadata.snapshot_by_id(scan.snapshot_id) is None:
+        raise ValueError(f"Snapshot not found: {scan.snapshot_id}")
+
+
+def _limit(scan: DataScan) -> int | None:
+    """The limit. As for pyiceberg, a negative one returns no rows."""
+    if not isinstance(scan.limit, (int, NoneType)):
+        raise TypeError(f"limit is {scan.limit!r}; it must be a whole number or None")
+    return None if scan.limit is None else max(int(scan.limit), 0)
+
+
 def _open(scan: DataScan, projection: Schema, large_types: bool) -> Stream:
     """Start the scan in the engine."""
     return shared(_config.current())._scan(
-        {**_source(scan), "columns": _columns(projection, scan), "limit": scan.limit, "large_types": large_types}
+        {**_source(scan), "columns": _columns(projection, scan), "limit": _limit(scan), "large_types": large_types}
     )
 
 
@@ -367,6 +387,11 @@ def _opens_like_us(io: FileIO) -> bool:
 def _is_moved(location: str) -> bool:
     prefixes: dict[str, str] = _config.current()["path-prefixes"]
     return any(location.startswith(prefix) for prefix in prefixes)
+
+
+def is_scan(candidate: object) -> bool:
+    """Whether this is what table.scan(...) returns."""
+    return isinstance(candidate, DataScan)
 
 
 def name_of(scan: DataScan) -> str:
