@@ -9,8 +9,10 @@ import os
 import platform
 import shutil
 import sys
-from collections.abc import Sequence
+import zlib
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
 
 import icebergexec
 from icebergexec import _config, _library
@@ -54,8 +56,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     try:
         return int(options.run(options))
-    except icebergexec.Error as failure:
-        print(f"icebergexec: {failure}", file=sys.stderr)
+    except (icebergexec.Error, ValueError) as failure:  # the engine's, and pyiceberg's about columns and snapshots
+        print(f"icebergexec: {first_line(failure)}", file=sys.stderr)
         return 1
     except ImportError as failure:
         print(f"icebergexec: this needs {failure.name}; run: pip install {failure.name}", file=sys.stderr)
@@ -65,6 +67,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader of our output has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+
+
+def first_line(failure: Exception) -> str:
+    return str(failure).partition("\n")[0]
 
 
 def add_scan_arguments(parser: argparse.ArgumentParser) -> None:
@@ -87,40 +93,61 @@ def add_scan_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run_info(options: argparse.Namespace) -> int:
-    path = options.table.removeprefix("file://")
+    path = options.table
+    if path.startswith("file:"):
+        path = unquote(urlsplit(path).path)
+    metadata = read_metadata(path)
+    try:
+        lines = list(describe(metadata))
+    except (AttributeError, KeyError, TypeError, ValueError):
+        raise icebergexec.CorruptFileError(f"read {path}: {NO_TABLE}") from None
+    print("\n".join(lines))
+    return 0
+
+
+NO_TABLE = "this is not the metadata of an Iceberg table"
+
+
+def read_metadata(path: str) -> Any:
     try:
         with open(path, "rb") as file:
             raw = file.read()
     except OSError as failure:
         raise icebergexec.NotFoundError(f"read {path}: {failure.strerror}") from None
     try:
-        metadata = json.loads(gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw)
-    except ValueError as failure:
+        return json.loads(gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw)
+    except RecursionError:
+        raise icebergexec.CorruptFileError(f"read {path}: its JSON is nested too deeply") from None
+    except (ValueError, OSError, EOFError, zlib.error) as failure:
         raise icebergexec.CorruptFileError(f"read {path}: {failure}") from None
+
+
+def describe(metadata: Any) -> Iterator[str]:
+    """The lines that tell what a table is."""
+    version, location = metadata["format-version"], metadata["location"]
     schemas = {schema.get("schema-id", 0): schema for schema in metadata.get("schemas", [metadata.get("schema", {})])}
     schema = schemas.get(metadata.get("current-schema-id", 0), {"fields": []})
     names = {field["id"]: field["name"] for field in schema["fields"]}
-    print(f"table           {metadata.get('location')}")
-    print(f"format version  {metadata.get('format-version')}")
-    print("columns")
+    yield f"table           {location}"
+    yield f"format version  {version}"
+    yield "columns"
     for field in schema["fields"]:
         required = " not null" if field.get("required") else ""
-        print(f"  {field['id']:>4}  {field['name']}  {type_text(field['type'])}{required}")
+        yield f"  {field['id']:>4}  {field['name']}  {type_text(field['type'])}{required}"
     for spec in metadata.get("partition-specs", []):
         fields = ", ".join(f"{f['transform']}({names.get(f['source-id'], f['source-id'])})" for f in spec["fields"])
         mark = " (current)" if spec["spec-id"] == metadata.get("default-spec-id") else ""
-        print(f"partition spec {spec['spec-id']}{mark}: {fields or 'unpartitioned'}")
+        yield f"partition spec {spec['spec-id']}{mark}: {fields or 'unpartitioned'}"
     by_snapshot: dict[int, list[str]] = {}
     for name, ref in metadata.get("refs", {}).items():
         by_snapshot.setdefault(ref["snapshot-id"], []).append(f"{ref['type']} {name}")
-    print(f"snapshots       {len(metadata.get('snapshots', []))}")
+    yield f"snapshots       {len(metadata.get('snapshots', []))}"
     for snapshot in metadata.get("snapshots", []):
         summary = snapshot.get("summary", {})
         totals = [f"{summary[k]} {t}" for k, t in TOTALS if summary.get(k, "0") != "0"]
         refs = by_snapshot.get(snapshot["snapshot-id"], [])
         parts = [summary.get("operation", ""), ", ".join(totals), ", ".join(refs)]
-        print(f"  {snapshot['snapshot-id']:>20}  " + "; ".join(part for part in parts if part))
-    return 0
+        yield f"  {snapshot['snapshot-id']:>20}  " + "; ".join(part for part in parts if part)
 
 
 TOTALS = (
@@ -163,7 +190,13 @@ def run_scan(options: argparse.Namespace) -> int:
             if shown.num_rows < table.num_rows:
                 print(f"the first {SHOWN_ROWS} rows; --limit shows more, --output writes all")
             return 0
-        write(stream, options.output)
+        try:
+            write(stream, options.output)
+        except (icebergexec.Error, BrokenPipeError):
+            raise
+        except OSError as failure:
+            reason = os.strerror(failure.errno) if failure.errno else first_line(failure)
+            raise icebergexec.Error(f"write {options.output}: {reason}") from None
         if options.output != "-":
             print(f"{options.output}: {stream.stats()['rows']:,} rows", file=sys.stderr)
     return 0
@@ -210,12 +243,22 @@ def short(text: str) -> str:
 
 
 def run_explain(options: argparse.Namespace) -> int:
+    from pyiceberg.exceptions import ValidationError
     from pyiceberg.table import ALWAYS_TRUE, StaticTable
 
+    from icebergexec import _expressions
+
     with icebergexec.enabled(memory_limit=options.memory_limit):
-        table = StaticTable.from_metadata(options.table)
+        try:
+            table = StaticTable.from_metadata(options.table)
+        except FileNotFoundError:
+            raise icebergexec.NotFoundError(f"read {options.table}: No such file or directory") from None
+        except OSError as failure:
+            raise icebergexec.Error(f"read {options.table}: {first_line(failure)}") from None
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError, ValidationError):
+            raise icebergexec.CorruptFileError(f"read {options.table}: {NO_TABLE}") from None
         scan = table.scan(
-            options.filter or ALWAYS_TRUE,
+            _expressions.parse(options.filter) if options.filter else ALWAYS_TRUE,
             tuple(options.columns.split(",")) if options.columns else ("*",),
             snapshot_id=options.snapshot,
             limit=options.limit,

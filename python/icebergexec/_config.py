@@ -30,6 +30,8 @@ logger = logging.getLogger("icebergexec")
 
 ENVIRONMENT_PREFIX = "PYICEBERG_EXECUTION__"
 MINIMUM_MEMORY_LIMIT = 16 << 20  # 16 MiB: below it one page and one dictionary per column may not fit
+MAXIMUM_MEMORY_LIMIT = 1 << 50  # 1 PiB: more than any machine has, so a slip of the pen
+MAXIMUM_THREADS = 1024  # each holds batches of its own; far more than this only waste memory
 
 
 @dataclass(frozen=True)
@@ -52,12 +54,12 @@ class Key:
         return ENVIRONMENT_PREFIX + self.name.replace("-", "_").upper()
 
 
-def _integer(least: int) -> Callable[[object], int]:
+def _integer(least: int, most: int | None = None) -> Callable[[object], int]:
     def parse(value: object) -> int:
         if isinstance(value, bool) or not isinstance(value, (int, str)):
             raise ValueError
         number = int(value)
-        if number < least:
+        if number < least or (most is not None and number > most):
             raise ValueError
         return number
 
@@ -83,14 +85,21 @@ def _boolean(value: object) -> bool:
 
 def _memory_limit(value: object) -> int:
     size = parse_size(value)
-    if size < MINIMUM_MEMORY_LIMIT:
+    if not MINIMUM_MEMORY_LIMIT <= size <= MAXIMUM_MEMORY_LIMIT:
+        raise ValueError
+    return size
+
+
+def _spill_limit(value: object) -> int:
+    size = parse_size(value)
+    if size < 1:
         raise ValueError
     return size
 
 
 def _directory(value: object) -> str:
     text = os.fspath(value) if isinstance(value, (str, os.PathLike)) else ""
-    if not isinstance(text, str) or not text:
+    if not isinstance(text, str) or not os.path.isdir(text):
         raise ValueError
     return text
 
@@ -124,7 +133,7 @@ KEYS: dict[str, Key] = {
         Key(
             "memory-limit",
             512 << 20,
-            f"at least 16 MiB: {_SIZE_ALLOWED}",
+            f"from 16 MiB to 1024 TiB: {_SIZE_ALLOWED}",
             _memory_limit,
             "what the engine may use for one process-wide engine; a call's own memory_limit caps that call inside it",
             format_size,
@@ -132,12 +141,25 @@ KEYS: dict[str, Key] = {
         Key(
             "spill-dir",
             None,
-            "the path of a directory",
+            "the path of a directory that exists",
             _directory,
             "where operations spill; the system's directory for temporary files if unset",
         ),
-        _size_key("spill-limit", None, "how much may be spilled; no limit if unset"),
-        _count_key("threads", None, 1, "how many threads decode and compute; the number of processors if unset"),
+        Key(
+            "spill-limit",
+            None,
+            f"at least 1 byte, or not set for no limit: {_SIZE_ALLOWED}",
+            _spill_limit,
+            "how much may be spilled; no limit if unset",
+            format_size,
+        ),
+        Key(
+            "threads",
+            None,
+            f"a whole number from 1 to {MAXIMUM_THREADS}",
+            _integer(1, MAXIMUM_THREADS),
+            "how many threads decode and compute; the number of processors if unset",
+        ),
         Key(
             "spill-compression",
             "none",

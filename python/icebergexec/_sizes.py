@@ -20,7 +20,7 @@ _UNITS = {
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*")
 _LARGEST = (1 << 63) - 1
 
-ALLOWED = 'a whole number of bytes or a text such as "512MiB" or "50GB" (KB, MB, GB, TB are powers of ten, KiB, MiB, GiB, TiB powers of two)'
+ALLOWED = 'a whole number of bytes below 8 EiB or a text such as "512MiB" or "50GB" (KB, MB, GB, TB are powers of ten, KiB, MiB, GiB, TiB powers of two)'
 
 
 def parse_size(value: object) -> int:

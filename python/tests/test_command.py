@@ -103,7 +103,8 @@ def test_doctor(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPa
         assert part in text
     monkeypatch.setenv("PYICEBERG_EXECUTION__SPILL_DIR", "/nowhere")
     assert main(["doctor"]) == 1
-    assert "PROBLEM         the spill directory /nowhere does not exist" in capsys.readouterr().out
+    assert "PROBLEM         configuration spill-dir: '/nowhere' (environment" in capsys.readouterr().out
+    monkeypatch.delenv("PYICEBERG_EXECUTION__SPILL_DIR")
     monkeypatch.setenv("PYICEBERG_EXECUTION__THREADS", "none")
     assert main(["doctor"]) == 1
     assert "PROBLEM         configuration threads: 'none'" in capsys.readouterr().out
@@ -115,13 +116,40 @@ def test_doctor(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPa
         (["info", "/nowhere.json"], "icebergexec: read /nowhere.json: No such file"),
         (["info", __file__], "icebergexec: read "),
         (["scan", "/nowhere.json"], "/nowhere.json: no such file"),
+        (["explain", "/nowhere.json"], "icebergexec: read /nowhere.json: No such file"),
+        (["info", "DEEP"], "nested too deeply"),
+        (["explain", "DEEP"], "not the metadata of an Iceberg table"),
+        (["info", "LIST"], "not the metadata of an Iceberg table"),
+        (["info", "OTHER"], "not the metadata of an Iceberg table"),
+        (["explain", "OTHER"], "not the metadata of an Iceberg table"),
+        (["info", "ODD"], "not the metadata of an Iceberg table"),
+        (["scan", "TABLE", "-f", "id ="], "filter 'id =': cannot be read from column 1 on; write for example"),
+        (["explain", "TABLE", "-f", "id ="], "filter 'id =': cannot be read from column 1 on; write for example"),
+        (["explain", "TABLE", "-c", "nothing"], "nothing"),
+        (["explain", "TABLE", "--snapshot", "5"], "Snapshot not found: 5"),
+        (["scan", "TABLE", "-o", "/nowhere/out.parquet"], "write /nowhere/out.parquet: No such file or directory"),
+        (["scan", "TABLE", "-o", "/nowhere/out.arrow"], "write /nowhere/out.arrow: No such file or directory"),
+        (["scan", "TABLE", "-o", "out.csv"], "write out.csv: the name must end with"),
     ],
 )
-def test_errors_are_one_sentence(arguments: list[str], sentence: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(arguments) == 1
+def test_errors_are_one_sentence(
+    arguments: list[str], sentence: str, table: Table, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    texts = {"DEEP": "[" * 100_000, "LIST": "[1]", "OTHER": '{"a": 1}', "ODD": '{"format-version": 2, "schemas": 5}'}
+    for name, text in texts.items():
+        (tmp_path / f"{name}.metadata.json").write_text(text)
+    places = {name: str(tmp_path / f"{name}.metadata.json") for name in texts} | {"TABLE": table.metadata_location}
+    assert main([places.get(argument, argument) for argument in arguments]) == 1
     text = capsys.readouterr().err
     assert sentence in text
     assert len(text.splitlines()) == 1
+
+
+def test_file_locations(table: Table, capsys: pytest.CaptureFixture[str]) -> None:
+    path = table.metadata_location.removeprefix("file://")
+    for prefix in ("", "file:", "file://", "file://localhost"):
+        assert main(["info", prefix + path]) == 0
+        assert "format version  2" in capsys.readouterr().out
 
 
 def test_log(table: Table, caplog: pytest.LogCaptureFixture) -> None:

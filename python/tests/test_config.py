@@ -81,6 +81,7 @@ def test_every_key_from_everywhere(key: str, monkeypatch: pytest.MonkeyPatch, tm
     setting = _config.KEYS[key]
     good = {
         "spill-dir": "/tmp",
+        "threads": "4",
         "spill-compression": "zstd",
         "path-prefixes": '{"a": "b"}',
         "auto-detect": "false",
@@ -108,15 +109,30 @@ def test_every_key_from_everywhere(key: str, monkeypatch: pytest.MonkeyPatch, tm
         ("auto-detect", "perhaps"),
         ("compute-backend", "spark"),
         ("spill-dir", ""),
+        ("spill-dir", "/nowhere"),
+        ("spill-dir", __file__),
+        ("spill-limit", "0"),
+        ("threads", "1000000"),
+        ("memory-limit", "9000TiB"),
+        ("memory-limit", "99999999TiB"),
     ],
 )
-def test_bad_values_are_named(key: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bad_values_are_named(key: str, value: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def check(source: str, **arguments: str) -> None:
+        with pytest.raises(icebergexec.InvalidArgumentError) as caught:
+            icebergexec.config(**arguments)
+        assert str(caught.value) == (
+            f"configuration {key}: {value!r} ({source}) is not allowed; it must be {_config.KEYS[key].allowed}"
+        )
+
+    check("argument", **{_config.KEYS[key].argument: value})
+    file = tmp_path / ".pyiceberg.yaml"
+    file.write_text(f"execution:\n  {key}: {value}\n")
+    with monkeypatch.context() as patch:
+        patch.setenv("PYICEBERG_HOME", str(tmp_path))
+        check(f"file {file}")
     monkeypatch.setenv(_config.KEYS[key].environment, value)
-    with pytest.raises(icebergexec.InvalidArgumentError) as caught:
-        icebergexec.config()
-    assert key in str(caught.value)
-    assert repr(value) in str(caught.value)
-    assert _config.KEYS[key].allowed in str(caught.value)
+    check(f"environment {_config.KEYS[key].environment}")
 
 
 def test_unknown_argument() -> None:
