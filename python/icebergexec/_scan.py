@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias, Union
 
 from icebergexec import _config
@@ -115,10 +115,7 @@ def column_names(operation: str, selected_fields: Sequence[str]) -> list[str] | 
         raise InvalidArgumentError(
             f"{operation}: selected_fields is a sequence of column names, such as ({selected_fields!r},)"
         )
-    try:
-        names = list(selected_fields)
-    except TypeError:
-        names = [selected_fields]
+    names = list(selected_fields) if isinstance(selected_fields, Iterable) else [selected_fields]
     if not all(isinstance(name, str) for name in names):
         raise InvalidArgumentError(
             f"{operation}: selected_fields is {selected_fields!r}; it must be a sequence of column names, such as ('id',), "
