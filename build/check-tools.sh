@@ -24,6 +24,8 @@ fi
 python=${PYTHON:-python3}
 if ! command -v "$python" >/dev/null 2>&1; then
 	lack "Python is missing (looked for $python); install Python 3.10 or newer, or set PYTHON"
+elif ! "$python" -c '' >/dev/null 2>&1; then
+	lack "$python does not run ($(command -v "$python")); install Python 3.10 or newer, or set PYTHON"
 elif ! "$python" -c 'import sys; sys.exit(sys.version_info < (3, 10))'; then
 	lack "$("$python" --version 2>&1) is too old; install Python 3.10 or newer, or set PYTHON"
 elif ! "$python" -c 'import venv, ensurepip' 2>/dev/null; then
