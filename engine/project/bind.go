@@ -63,7 +63,7 @@ func (b *binder) find(siblings []*fileNode, field iceberg.NestedField) (*fileNod
 // present binds a field that the file has.
 func (b *binder) present(field iceberg.NestedField, out arrow.Field, file *fileNode, name string) (node, error) {
 	mismatch := func() error {
-		return errs.New(errs.Corrupt, "column %s has type %s in the file, which cannot be read as %s", name, file.field.Type, field.Type)
+		return errs.New(errs.Corrupt, "column %s has type %s in the file, which cannot be read as %s; rewrite the file in the type of the table, or change the type only as Iceberg promotes it", name, file.field.Type, field.Type)
 	}
 	required := requirement{name: name, on: field.Required && file.field.Nullable && !b.nullable}
 	switch t := field.Type.(type) {
