@@ -20,8 +20,8 @@ test: tools ## everything that must pass: lint, Go, C and Python tests
 	@$(STAGE) "lint" 300 $(MAKE) --no-print-directory lint
 	@$(STAGE) "go tests" 500 $(MAKE) --no-print-directory test-go
 	@$(STAGE) "go tests without cgo" 400 $(MAKE) --no-print-directory test-go-nocgo
-	@$(STAGE) "library" 300 $(MAKE) --no-print-directory lib
-	@$(STAGE) "c tests" 300 $(MAKE) --no-print-directory test-c
+	@$(STAGE) "library" 400 $(MAKE) --no-print-directory lib
+	@$(STAGE) "c tests" 600 $(MAKE) --no-print-directory test-c
 	@$(STAGE) "python tests" 600 $(MAKE) --no-print-directory test-python
 
 lint: venv ## gofmt, vet, staticcheck, ruff, mypy
