@@ -29,8 +29,22 @@ out=${OUT:-$out}
 strip='-s -w' link_strip='-Wl,-s'
 [ -z "${TAGS:-}" ] || strip='' link_strip='' # tools that look for errors want names
 mkdir -p "$(dirname "$out")"
+
+# Go links anew each time, for half a minute, so look first whether anything has
+# changed. The stamp says how the library was built and, by its time, when that
+# began; removed files show in the time of their folders.
+how="$(go version; go env CC CGO_CFLAGS CGO_LDFLAGS GOFLAGS) tags: ${TAGS:-}"
+stamp=$out.stamp
+if [ -f "$out" ] && [ -f "$stamp" ] && [ "$how" = "$(cat "$stamp")" ] &&
+	[ -z "$(find go.mod go.sum include bridge capi engine spill build/*.sh build/*.map \
+		-name testdata -prune -o ! -name '*_test.go' -newer "$stamp" -print -quit)" ]; then
+	exit 0
+fi
+printf '%s\n' "$how" >"$stamp.new"
+echo "Building the library (a few minutes the first time) ..."
 go build -buildmode=c-shared -trimpath -buildvcs=false ${TAGS:+-tags "$TAGS"} \
 	-ldflags "$strip -extldflags '$link_strip -Wl,--version-script=$(pwd)/build/libicebergexec.map -Wl,-soname,libicebergexec.so.1'" \
 	-o "$out" ./capi
 rm -f "${out%.so}.h" # cgo's own header; the public one is include/icebergexec.h
 build/symbols.sh "$out" ${arch:+$glibc}
+mv "$stamp.new" "$stamp"
