@@ -19,6 +19,7 @@ import (
 type engineHandle struct {
 	engine *engine.Engine
 	alloc  *bridge.Allocator
+	host   *bridge.Host
 
 	ctx    context.Context // of everything that runs for the engine
 	cancel context.CancelCauseFunc
@@ -94,14 +95,23 @@ func (h *engineHandle) remove(s *streamHandle) {
 }
 
 //export iexgo_engine_open
-func iexgo_engine_open(options *C.char, size C.size_t, out **C.iex_engine, cerr *C.struct_iex_error) C.iex_status {
-	return do("iex_engine_open", cerr, func(c *call) error {
+func iexgo_engine_open(options *C.char, size C.size_t, storage, reader unsafe.Pointer, out **C.iex_engine, cerr *C.struct_iex_error) C.iex_status {
+	return do("iex_engine_open", cerr, func(c *call) (err error) {
+		h := &engineHandle{alloc: bridge.NewAllocator(), streams: map[*streamHandle]struct{}{}}
+		h.host, err = bridge.NewHost(storage, reader)
+		defer func() {
+			if *out == nil {
+				h.host.Release()
+			}
+		}()
+		if err != nil {
+			return errs.Wrap(err, c.name, "")
+		}
 		opts, err := request.ParseEngineOptions(bytesOf(options, size))
 		if err != nil {
 			return errs.Wrap(err, c.name, "")
 		}
-		h := &engineHandle{alloc: bridge.NewAllocator(), streams: map[*streamHandle]struct{}{}}
-		opts.Allocator = h.alloc
+		opts.Allocator, opts.FS, opts.HostReader = h.alloc, h.host.FS(), h.host.Reader(h.alloc)
 		if h.engine, err = engine.Open(opts); err != nil {
 			return err
 		}
@@ -154,7 +164,8 @@ func (h *engineHandle) close() error {
 	if err := h.engine.Close(); err != nil && first == nil {
 		first = err
 	}
-	h.engine = nil // the handle stays; what it held does not
+	h.host.Release()
+	h.engine, h.host = nil, nil // the handle stays; what it held does not
 	return first
 }
 

@@ -109,6 +109,10 @@ void iex_exported_free(struct iex_exported *exported) {
 	free(exported);
 }
 
+void iex_input_release(struct ArrowArrayStream *input) {
+	if (input->release) input->release(input);
+}
+
 void iex_trim_heap(void) {
 #ifdef __GLIBC__
 	malloc_trim(0);

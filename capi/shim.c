@@ -53,7 +53,34 @@ iex_status iex_engine_open(const char *options, size_t size, iex_engine **out, s
 	CLEAR(out);
 	ENTER(out, "iex_engine_open");
 	if (size && !options) return fail(error, IEX_INVALID_ARGUMENT, "iex_engine_open: options is NULL but size is not 0");
-	return iexgo_engine_open((char *)options, size, out, error);
+	return iexgo_engine_open((char *)options, size, NULL, NULL, out, error);
+}
+
+/* host_is_unused gives the host's contexts back when Go never sees them. */
+static iex_status host_is_unused(iex_status status, const struct iex_storage *storage, const struct iex_reader *reader) {
+	if (storage && storage->release) storage->release(storage->context);
+	if (reader && reader->release) reader->release(reader->context);
+	return status;
+}
+
+static iex_status checked_host(const char *options, size_t size, const struct iex_storage *storage,
+                               const struct iex_reader *reader, iex_engine **out, struct iex_error *error) {
+	ENTER(out, "iex_engine_open_with_host");
+	if (size && !options)
+		return fail(error, IEX_INVALID_ARGUMENT, "iex_engine_open_with_host: options is NULL but size is not 0");
+	if (storage && storage->struct_size < sizeof *storage)
+		return fail(error, IEX_INVALID_ARGUMENT, "iex_engine_open_with_host: the struct_size of storage is too small");
+	if (reader && reader->struct_size < sizeof *reader)
+		return fail(error, IEX_INVALID_ARGUMENT, "iex_engine_open_with_host: the struct_size of reader is too small");
+	return IEX_OK;
+}
+
+iex_status iex_engine_open_with_host(const char *options, size_t size, const struct iex_storage *storage,
+                                     const struct iex_reader *reader, iex_engine **out, struct iex_error *error) {
+	CLEAR(out);
+	iex_status status = checked_host(options, size, storage, reader, out, error);
+	if (status != IEX_OK) return host_is_unused(status, storage, reader);
+	return iexgo_engine_open((char *)options, size, (void *)storage, (void *)reader, out, usable(error));
 }
 
 iex_status iex_engine_close(iex_engine **engine, struct iex_error *error) {
@@ -69,18 +96,56 @@ iex_status iex_engine_stats(iex_engine *engine, char **json, struct iex_error *e
 	return iexgo_engine_stats(engine, json, error);
 }
 
+/*
+ * ENTER_OPERATION is ENTER for what starts an operation: inputs are taken over, whatever happens.
+ */
+#define ENTER_OPERATION(name, inputs, n)                                                                   \
+	CLEAR(out);                                                                                             \
+	error = usable(error);                                                                                  \
+	if (iex_forked) return unused(fail(error, IEX_UNUSABLE, name ": " FORKED_MESSAGE), inputs, n);          \
+	if (!out) return unused(fail(error, IEX_INVALID_ARGUMENT, name ": out is NULL"), inputs, n);            \
+	if (!request) return unused(fail(error, IEX_INVALID_ARGUMENT, name ": request is NULL"), inputs, n);    \
+	if (lacks_input(inputs, n))                                                                             \
+		return unused(fail(error, IEX_INVALID_ARGUMENT, name ": an input stream is NULL"), inputs, n)
+
+static int lacks_input(struct ArrowArrayStream *const *inputs, size_t n) {
+	if (n && !inputs) return 1;
+	for (size_t i = 0; i < n; i++)
+		if (!inputs[i]) return 1;
+	return 0;
+}
+
+/* unused releases inputs that Go never sees. */
+static iex_status unused(iex_status status, struct ArrowArrayStream *const *inputs, size_t n) {
+	for (size_t i = 0; inputs && i < n; i++)
+		if (inputs[i] && inputs[i]->release) inputs[i]->release(inputs[i]);
+	return status;
+}
+
+iex_status iex_scan_with_sets(iex_engine *engine, const char *request, size_t size, struct ArrowArrayStream *const *sets,
+                              size_t n_sets, iex_stream **out, struct iex_error *error) {
+	ENTER_OPERATION("iex_scan", sets, n_sets);
+	return iexgo_scan(engine, (char *)request, size, (struct ArrowArrayStream **)sets, n_sets, out, error);
+}
+
 iex_status iex_scan(iex_engine *engine, const char *request, size_t size, iex_stream **out, struct iex_error *error) {
-	CLEAR(out);
-	ENTER(out, "iex_scan");
-	if (!request) return fail(error, IEX_INVALID_ARGUMENT, "iex_scan: request is NULL");
-	return iexgo_scan(engine, (char *)request, size, out, error);
+	return iex_scan_with_sets(engine, request, size, NULL, 0, out, error);
+}
+
+iex_status iex_plan_with_sets(iex_engine *engine, const char *request, size_t size, struct ArrowArrayStream *const *sets,
+                              size_t n_sets, iex_stream **out, struct iex_error *error) {
+	ENTER_OPERATION("iex_plan", sets, n_sets);
+	return iexgo_plan(engine, (char *)request, size, (struct ArrowArrayStream **)sets, n_sets, out, error);
 }
 
 iex_status iex_plan(iex_engine *engine, const char *request, size_t size, iex_stream **out, struct iex_error *error) {
-	CLEAR(out);
-	ENTER(out, "iex_plan");
-	if (!request) return fail(error, IEX_INVALID_ARGUMENT, "iex_plan: request is NULL");
-	return iexgo_plan(engine, (char *)request, size, out, error);
+	return iex_plan_with_sets(engine, request, size, NULL, 0, out, error);
+}
+
+iex_status iex_sort(iex_engine *engine, struct ArrowArrayStream *input, const char *request, size_t size,
+                    iex_stream **out, struct iex_error *error) {
+	ENTER_OPERATION("iex_sort", &input, 1);
+	return iexgo_sort(engine, input, (char *)request, size, out, error);
 }
 
 iex_status iex_stream_schema(iex_stream *stream, struct ArrowSchema *out, struct iex_error *error) {

@@ -37,6 +37,9 @@ void iex_released_put(struct iex_exported *exported);
 struct iex_exported *iex_released_wait(void);
 void iex_exported_free(struct iex_exported *exported);
 
+/* iex_input_release releases an input stream that nobody has taken over. */
+void iex_input_release(struct ArrowArrayStream *input);
+
 /* iex_trim_heap lets the C heap give free memory back to the system. */
 void iex_trim_heap(void);
 

@@ -170,52 +170,6 @@ func (s *streamHandle) release(ofRows bool) error {
 	return s.end(errReleased)
 }
 
-//export iexgo_scan
-func iexgo_scan(cell *C.iex_engine, text *C.char, size C.size_t, out **C.iex_stream, cerr *C.struct_iex_error) C.iex_status {
-	return do("iex_scan", cerr, func(c *call) error {
-		return c.start(cell, out, func(h *engineHandle) (batch.Stream, error) {
-			req, err := request.ParseScan(bytesOf(text, size))
-			if err != nil {
-				return nil, errs.Wrap(err, c.name, "")
-			}
-			return h.engine.Scan(h.ctx, req)
-		})
-	})
-}
-
-//export iexgo_plan
-func iexgo_plan(cell *C.iex_engine, text *C.char, size C.size_t, out **C.iex_stream, cerr *C.struct_iex_error) C.iex_status {
-	return do("iex_plan", cerr, func(c *call) error {
-		return c.start(cell, out, func(h *engineHandle) (batch.Stream, error) {
-			req, err := request.ParsePlan(bytesOf(text, size))
-			if err != nil {
-				return nil, errs.Wrap(err, c.name, "")
-			}
-			p, err := h.engine.Plan(h.ctx, req)
-			if err != nil {
-				return nil, err
-			}
-			return p.Stream(), nil
-		})
-	})
-}
-
-// start makes a stream of the engine for the caller.
-func (c *call) start(cell *C.iex_engine, out **C.iex_stream, run func(h *engineHandle) (batch.Stream, error)) error {
-	h, err := c.enter(unsafe.Pointer(cell))
-	if err != nil {
-		return err
-	}
-	defer h.leave()
-	rows, err := run(h)
-	if err != nil {
-		return err
-	}
-	s, err := h.open(testRows(rows))
-	*out = (*C.iex_stream)(s)
-	return err
-}
-
 //export iexgo_stream_schema
 func iexgo_stream_schema(cell *C.iex_stream, out *C.struct_ArrowSchema, cerr *C.struct_iex_error) C.iex_status {
 	return do("iex_stream_schema", cerr, func(c *call) error {

@@ -215,7 +215,80 @@ iex_status iex_engine_close(iex_engine **engine, struct iex_error *error);
  */
 iex_status iex_engine_stats(iex_engine *engine, char **json, struct iex_error *error);
 
+/* ---- Storage and formats of the host --------------------------------------------------------------------------- */
+
+/*
+ * iex_storage lets the host open files where the engine does not, or in its own way: object stores with the host's
+ * credentials, an archive, memory. The engine copies the structure; context goes to every callback.
+ *
+ * Rules for the callbacks. They are called from any thread, several at a time, also for one file. They return IEX_OK or
+ * an error code; for an error they may fill the structure, which comes cleared: message (read before the next callback
+ * of the same thread, so a buffer for each thread will do), and release if something is to be freed. out values come
+ * cleared. A callback cannot be interrupted: cancelling an operation waits for the callbacks that run. A callback must
+ * not call the library.
+ *
+ * create, write, finish, abort and remove may be NULL for storage that is only read.
+ */
+struct iex_storage {
+	size_t struct_size;  /* set by the caller: sizeof(struct iex_storage) */
+	const char *schemes; /* the URI schemes that it serves, such as "s3,gs"; NULL: every location, plain paths too */
+	void *context;
+	/* opens a file for reading. \since 1.0 */
+	iex_status (*open)(void *context, const char *location, void **file, struct iex_error *error);
+	/* tells the size of an open file. \since 1.0 */
+	iex_status (*size)(void *context, void *file, int64_t *out, struct iex_error *error);
+	/* reads at most size bytes from offset on; *read less than size is fine, 0 is the end. \since 1.0 */
+	iex_status (*read_at)(void *context, void *file, int64_t offset, void *buffer, size_t size, size_t *read,
+	                      struct iex_error *error);
+	/* closes a file that open made; no other callback for it runs or follows. \since 1.0 */
+	void (*close)(void *context, void *file);
+	/* creates a file, which must not exist yet. \since 1.0 */
+	iex_status (*create)(void *context, const char *location, void **file, struct iex_error *error);
+	/* appends all size bytes to a file that create made. \since 1.0 */
+	iex_status (*write)(void *context, void *file, const void *data, size_t size, struct iex_error *error);
+	/* makes a created file complete and durable, and closes it, also when that fails. \since 1.0 */
+	iex_status (*finish)(void *context, void *file, struct iex_error *error);
+	/* closes and removes a created file that will not be finished. \since 1.0 */
+	void (*abort)(void *context, void *file);
+	/* removes a file. \since 1.0 */
+	iex_status (*remove)(void *context, const char *location, struct iex_error *error);
+	/* is called once, after the last use of context: when the engine is closed, or could not be opened. May be NULL.
+	   \since 1.0 */
+	void (*release)(void *context);
+};
+
+/*
+ * iex_reader decodes data and delete files of formats that the engine does not decode, ORC above all. read makes out a
+ * stream of all rows of the file, in the file's order; every field of its schema, at every level, has the field id that
+ * the file gives it under the metadata key PARQUET:field_id. field_ids are the leaf columns that are needed, n of them;
+ * NULL asks for all; the stream may have more. The engine applies deletes and filters. The rules of iex_storage hold.
+ */
+struct iex_reader {
+	size_t struct_size; /* set by the caller: sizeof(struct iex_reader) */
+	void *context;
+	/* \since 1.0 */
+	iex_status (*read)(void *context, const char *location, const char *format, const int32_t *field_ids, size_t n,
+	                   struct ArrowArrayStream *out, struct iex_error *error);
+	/* is called once, after the last use of context. May be NULL. \since 1.0 */
+	void (*release)(void *context);
+};
+
+/*
+ * iex_engine_open_with_host is iex_engine_open with storage and a reader of the host, either of which may be NULL.
+ * Their release callbacks are called also when it fails. \since 1.0
+ */
+iex_status iex_engine_open_with_host(const char *options, size_t size, const struct iex_storage *storage,
+                                     const struct iex_reader *reader, iex_engine **out, struct iex_error *error);
+
 /* ---- Operations ------------------------------------------------------------------------------------------------ */
+
+/*
+ * Every operation returns a stream at once and works while the stream is read, so that a host stays responsive and can
+ * cancel. What an operation hands out are rows, also where it made files: their descriptions are its rows.
+ *
+ * Inputs are ArrowArrayStreams of any producer. An operation takes its inputs over, also when it fails: they are left
+ * released (release is NULL). A producer's get_next cannot be interrupted: cancelling waits for it.
+ */
 
 /* A stream of record batches that share one schema. */
 typedef struct iex_stream iex_stream;
@@ -239,6 +312,26 @@ iex_status iex_scan(iex_engine *engine, const char *request, size_t size, iex_st
  * Errors: those of iex_scan. \since 1.0
  */
 iex_status iex_plan(iex_engine *engine, const char *request, size_t size, iex_stream **out, struct iex_error *error);
+
+/*
+ * iex_scan_with_sets and iex_plan_with_sets are iex_scan and iex_plan for filters with many literals: in a node of the
+ * filter, "set": i stands for the values of sets[i], a stream of batches with one column. n_sets is their number.
+ * \since 1.0
+ */
+iex_status iex_scan_with_sets(iex_engine *engine, const char *request, size_t size, struct ArrowArrayStream *const *sets,
+                              size_t n_sets, iex_stream **out, struct iex_error *error);
+iex_status iex_plan_with_sets(iex_engine *engine, const char *request, size_t size, struct ArrowArrayStream *const *sets,
+                              size_t n_sets, iex_stream **out, struct iex_error *error);
+
+/*
+ * iex_sort orders the rows of input, however many, and keeps rows with equal keys as they came; what does not fit in
+ * memory goes to the spill directory. request is a JSON object ("Sort" in docs/requests.md).
+ *
+ * Errors: IEX_INVALID_ARGUMENT (the request, a column that input has not), IEX_UNSUPPORTED (a type without order).
+ * While reading: IEX_SPILL_FULL, and what input's producer gave. \since 1.0
+ */
+iex_status iex_sort(iex_engine *engine, struct ArrowArrayStream *input, const char *request, size_t size,
+                    iex_stream **out, struct iex_error *error);
 
 /* ---- Streams --------------------------------------------------------------------------------------------------- */
 

@@ -9,6 +9,9 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/iceberg-go"
+
 	"github.com/icebergexec/icebergexec/engine"
 	"github.com/icebergexec/icebergexec/engine/errs"
 	"github.com/icebergexec/icebergexec/engine/expr"
@@ -74,8 +77,9 @@ type Scan struct {
 	PathPrefixes     map[string]string `json:"path_prefixes"`
 }
 
-// ParseScan reads the document of iex_scan.
-func ParseScan(text []byte) (engine.ScanRequest, error) {
+// ParseScan reads the document of iex_scan; sets are the literals that its
+// filter refers to by number.
+func ParseScan(text []byte, sets ...arrow.Array) (engine.ScanRequest, error) {
 	var d Scan
 	if err := decode(text, &d); err != nil {
 		return engine.ScanRequest{}, err
@@ -101,18 +105,18 @@ func ParseScan(text []byte) (engine.ScanRequest, error) {
 		req.BatchRows = *d.BatchRows
 	}
 	var err error
-	req.Filter, req.FilterMode, err = parseFilter(d.Filter, d.FilterMode)
+	req.Filter, req.FilterMode, err = parseFilter(d.Filter, d.FilterMode, sets)
 	return req, err
 }
 
-func parseFilter(text json.RawMessage, modeName *string) (filter *expr.Expr, mode expr.Mode, err error) {
+func parseFilter(text json.RawMessage, modeName *string, sets []arrow.Array) (filter *expr.Expr, mode expr.Mode, err error) {
 	if modeName != nil {
 		if mode, err = expr.ParseMode(*modeName); err != nil {
 			return nil, mode, err
 		}
 	}
 	if text != nil {
-		filter, err = expr.Parse(text)
+		filter, err = expr.Parse(text, sets...)
 	}
 	return filter, mode, err
 }
@@ -135,8 +139,8 @@ type Plan struct {
 	PathPrefixes      map[string]string `json:"path_prefixes"`
 }
 
-// ParsePlan reads the document of iex_plan.
-func ParsePlan(text []byte) (engine.PlanRequest, error) {
+// ParsePlan reads the document of iex_plan; sets are as in ParseScan.
+func ParsePlan(text []byte, sets ...arrow.Array) (engine.PlanRequest, error) {
 	var d Plan
 	if err := decode(text, &d); err != nil {
 		return engine.PlanRequest{}, err
@@ -152,8 +156,80 @@ func ParsePlan(text []byte) (engine.PlanRequest, error) {
 		return req, errNoTable
 	}
 	var err error
-	req.Filter, req.FilterMode, err = parseFilter(d.Filter, d.FilterMode)
+	req.Filter, req.FilterMode, err = parseFilter(d.Filter, d.FilterMode, sets)
 	return req, err
+}
+
+// Sort is the document of iex_sort.
+type Sort struct {
+	Version Version   `json:"version"`
+	Keys    []SortKey `json:"keys"`
+}
+
+// SortKey is one element of the keys of a Sort.
+type SortKey struct {
+	Column    string  `json:"column"`
+	Transform *string `json:"transform"`
+	Direction *string `json:"direction"`
+	Nulls     *string `json:"nulls"`
+}
+
+// UnmarshalJSON holds keys to the rules of whole documents.
+func (k *SortKey) UnmarshalJSON(text []byte) error {
+	type plain SortKey // without this method
+	return decode(text, (*plain)(k))
+}
+
+// ParseSort reads the document of iex_sort.
+func ParseSort(text []byte) ([]engine.SortKey, error) {
+	var d Sort
+	if err := decode(text, &d); err != nil {
+		return nil, err
+	}
+	if len(d.Keys) == 0 {
+		return nil, errs.New(errs.InvalidArgument, "keys is missing: a sort needs at least one")
+	}
+	keys := make([]engine.SortKey, len(d.Keys))
+	for i, k := range d.Keys {
+		keys[i].Column = k.Column
+		if k.Column == "" {
+			return nil, errs.New(errs.InvalidArgument, "keys: element %d names no column", i)
+		}
+		switch direction := or(k.Direction, "ascending"); direction {
+		case "ascending":
+		case "descending":
+			keys[i].Descending = true
+		default:
+			return nil, bad("direction", direction, `"ascending" or "descending"`)
+		}
+		// Where Iceberg puts nulls unless a sort order says otherwise.
+		nulls := "first"
+		if keys[i].Descending {
+			nulls = "last"
+		}
+		switch nulls = or(k.Nulls, nulls); nulls {
+		case "first":
+		case "last":
+			keys[i].NullsLast = true
+		default:
+			return nil, bad("nulls", nulls, `"first" or "last"`)
+		}
+		if k.Transform != nil {
+			transform, err := iceberg.ParseTransform(*k.Transform)
+			if err != nil {
+				return nil, bad("transform", *k.Transform, `a transform such as "identity", "bucket[16]", "truncate[4]" or "day"`)
+			}
+			keys[i].Transform = transform
+		}
+	}
+	return keys, nil
+}
+
+func or(value *string, otherwise string) string {
+	if value == nil {
+		return otherwise
+	}
+	return *value
 }
 
 var errNoTable = errs.New(errs.InvalidArgument, "metadata_location is missing: the request must name a table metadata file, or hold the metadata")

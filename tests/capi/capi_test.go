@@ -131,6 +131,7 @@ func programs(t *testing.T) map[string][]string {
 		"forked.c":   {location},
 		"panics.c":   {location},
 		"cycles.c":   {location, "300"},
+		"host.c":     {fixtures.Dir(t), fixtures.Prefix, location, rows, "rid"},
 		"header.cpp": nil,
 	}
 }
@@ -181,5 +182,24 @@ func TestExampleScan(t *testing.T) {
 	}
 	if len(lines) != len(want) {
 		t.Errorf("%d rows printed, %d expected", len(lines), len(want))
+	}
+}
+
+// TestExampleSort sorts more than the memory limit holds.
+func TestExampleSort(t *testing.T) {
+	program := compile(t, filepath.Join(root(), "docs/examples/sort.c"), library(t, shipped))
+	out := run(t, time.Minute, []string{`IEX_OPTIONS={"memory_limit": "16MiB", "spill_dir": "` + t.TempDir() + `"}`}, program, "3000000")
+	if !strings.HasPrefix(out, "3000000 numbers from ") {
+		t.Errorf("it prints %q", out)
+	}
+}
+
+// TestExampleStorage reads a table whose files the example serves from memory.
+func TestExampleStorage(t *testing.T) {
+	program := compile(t, filepath.Join(root(), "docs/examples/storage.c"), library(t, shipped))
+	location, rows := table(t, "dv_and_eq")
+	out := run(t, time.Minute, nil, program, fixtures.Dir(t), fixtures.Prefix, location)
+	if !strings.Contains(out, rows+" rows\n") || !strings.Contains(out, "uses the storage no more") {
+		t.Errorf("it prints %q, and %s rows are expected", out, rows)
 	}
 }
