@@ -96,6 +96,8 @@ type source struct {
 	snapshot *meta.Snapshot // nil: of a table without any
 	schema   *iceberg.Schema
 	filter   *expr.Bound // nil: all rows
+	// filterSchema is what filter is bound to.
+	filterSchema *iceberg.Schema
 }
 
 // openSource reads the metadata; the stream is charged with what it holds.
@@ -112,8 +114,13 @@ func (s *stream) openSource(ctx context.Context, request ScanRequest) (*source, 
 	if from.snapshot, from.schema, err = choose(from.table, request); err != nil {
 		return nil, err
 	}
+	from.filterSchema = from.schema
+	if request.FilterMode != expr.Iceberg {
+		// As in pyiceberg, also for a snapshot that had another schema.
+		from.filterSchema = from.table.CurrentSchema()
+	}
 	if request.Filter != nil {
-		if from.filter, err = request.Filter.Bind(from.schema, !request.CaseInsensitive); err != nil {
+		if from.filter, err = request.Filter.Bind(from.filterSchema, !request.CaseInsensitive); err != nil {
 			return nil, errs.Wrap(err, "read", request.MetadataLocation)
 		}
 		if err := s.charged.TryGrow(from.filter.MemorySize()); err != nil {
@@ -156,7 +163,7 @@ func (s *stream) openScan(ctx, lifetime context.Context, request ScanRequest) er
 	}
 	s.schema = selection.Schema
 	s.inner = scan.New(lifetime, scan.Config{
-		Plan: planTasks, Table: from.table, Schema: from.schema, Selection: selection,
+		Plan: planTasks, Table: from.table, Schema: from.filterSchema, Selection: selection,
 		Filter: from.filter, Mode: request.FilterMode, Limit: request.Limit,
 		FS: from.fs, Pool: s.pool, Alloc: options.Allocator, Host: options.HostReader,
 		Spill: s.engine.spill.open, AlwaysSpill: options.alwaysSpill,
