@@ -96,6 +96,9 @@ func describe(t reflect.Type, raw []byte) string {
 		if t.Elem() == reflect.TypeFor[json.RawMessage]() {
 			return "an array of JSON objects"
 		}
+		if t.Elem().Kind() == reflect.Struct {
+			return "an array of objects"
+		}
 		return "an array of strings"
 	case reflect.Map:
 		return "an object whose values are strings"

@@ -216,7 +216,7 @@ func ParseSort(text []byte) ([]engine.SortKey, error) {
 		}
 		if k.Transform != nil {
 			transform, err := iceberg.ParseTransform(*k.Transform)
-			if err != nil {
+			if _, unknown := transform.(iceberg.UnknownTransform); unknown || err != nil {
 				return nil, bad("transform", *k.Transform, `a transform such as "identity", "bucket[16]", "truncate[4]" or "day"`)
 			}
 			keys[i].Transform = transform
