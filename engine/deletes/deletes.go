@@ -91,15 +91,16 @@ func (c *Config) spills() bool { return c.Spill != nil && c.ReadKeys != nil }
 
 // Resolver reads the delete files of one scan. It is safe for concurrent use.
 type Resolver struct {
-	cfg   Config
-	group *task.Group
-	books *mem.Reservation // what is known of the delete files and tasks themselves
-	tasks taskQueue
+	cfg     Config
+	readers int // files read at a time in the background
+	group   *task.Group
+	books   *mem.Reservation // what is known of the delete files and tasks themselves
+	tasks   taskQueue
 
 	mu       sync.Mutex
 	files    map[string]*sharedFile // by path
 	queue    []*sharedFile          // not yet taken by a worker
-	active   int                    // workers
+	active   int                    // workers, at most readers
 	memory   *keyMemory             // nil before the first equality-delete file
 	tables   map[string]*keyTable   // by scope and equality ids
 	expected int64                  // keys that manifests promise
@@ -116,6 +117,10 @@ type Resolver struct {
 	waveRows int64         // how many rows a wave may have; guarded by waves
 }
 
+// bytesPerReader is how much of the memory limit there must be for each file
+// that is read in the background.
+const bytesPerReader = 32 << 20 // 32 MiB
+
 // fileCost is about what a sharedFile takes up beside its path.
 const fileCost = 256
 
@@ -126,8 +131,10 @@ func NewResolver(cfg Config) *Resolver {
 		files: map[string]*sharedFile{}, tables: map[string]*keyTable{}, own: map[*plan.Task]*ownDeletes{},
 		waves: make(chan struct{}, 1), resolved: map[*plan.Task]positionIndex{},
 	}
+	// Whoever reads a file needs pages and dictionaries of its columns.
+	r.readers = int(max(1, min(int64(cfg.Workers), cfg.Pool.Limit()/bytesPerReader)))
 	r.waveRows = cfg.Pool.Limit() / bytesPerWaveRow
-	r.tasks = taskQueue{books: r.books, next: cfg.NextTask, keep: 2*cfg.Workers + 2}
+	r.tasks = taskQueue{books: r.books, next: cfg.NextTask, keep: 2*cfg.Workers + 2, limit: cfg.Pool.Limit() / 16}
 	return r
 }
 

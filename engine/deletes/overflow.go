@@ -12,12 +12,12 @@ import (
 
 // keyMemory divides what the keys of equality deletes may hold.
 //
-//	pool ── keys (half of the limit) ── key tables
-//	                                 └─ workspace (a quarter of it), prepaid: no spilling step can
-//	                                    fail because others took the memory meanwhile
-//	                                     ├── sieve of the spilled keys (half of it)
-//	                                     ├── buffers of the partitions of keys and of candidates
-//	                                     └── tables of the partition at hand
+//	pool ── keys (half of the limit, less of a small one) ── key tables
+//	         └─ workspace (a quarter of it), prepaid: no spilling step can fail
+//	            because others took the memory meanwhile
+//	             ├── sieve of the spilled keys (half of it)
+//	             ├── buffers of the partitions of keys and of candidates
+//	             └── tables of the partition at hand
 //
 // Without spilling, key tables may take what the pool has.
 type keyMemory struct {
@@ -35,8 +35,12 @@ const (
 	// Two keys of one hash never part; a table of them is worked off in pieces.
 	maxSplitLevel = 4
 
+	// scanNeeds is what plan and decoding need beside the keys to make progress.
+	scanNeeds = 12 << 20 // 12 MiB
+
 	minBlock     = 4 << 10   // 4 KiB: below, the disk is asked too often
 	maxBlock     = 64 << 10  // 64 KiB: above, nothing is gained
+	minWorkspace = 768 << 10 // 768 KiB: buffers of minBlock, and two thirds for sieve and tables
 	maxWorkspace = 256 << 20 // 256 MiB
 )
 
@@ -44,8 +48,9 @@ func newKeyMemory(pool *mem.Pool, spills bool) (*keyMemory, error) {
 	if !spills {
 		return &keyMemory{tables: pool}, nil
 	}
-	share := pool.Limit() / 2
-	workspace := min(share/4, maxWorkspace)
+	limit := pool.Limit()
+	share := max(limit/4, min(limit/2, limit-scanNeeds))
+	workspace := min(share, max(minWorkspace, min(share/4, maxWorkspace)))
 	m := &keyMemory{
 		tables:    pool.Child("equality-delete keys", share),
 		workspace: mem.NewPool("workspace for spilled delete keys", workspace),

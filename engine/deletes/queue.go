@@ -21,7 +21,7 @@ type taskQueue struct {
 	// deletes, keep at most; ahead are those that nobody has seen yet.
 	open, ahead []*plan.Task
 	keep        int
-	tight       bool  // there was no memory for the last one
+	limit, held int64 // bytes that ahead may take up, and does
 	err         error // of next, io.EOF at the end; comes after ahead
 }
 
@@ -55,6 +55,7 @@ func (q *taskQueue) pop(ctx context.Context) (t *plan.Task, past []*plan.Task, e
 	t = q.ahead[0]
 	q.ahead = q.ahead[1:]
 	q.books.Shrink(costOf(t))
+	q.held -= costOf(t)
 	if len(t.Deletes) > 0 {
 		q.open = append(q.open, t)
 	}
@@ -65,8 +66,8 @@ func (q *taskQueue) pop(ctx context.Context) (t *plan.Task, past []*plan.Task, e
 	return t, past, nil
 }
 
-// pullLocked adds a task to ahead, even if there is no memory for it: its owner
-// has made it.
+// pullLocked adds a task to ahead, also when there is no memory for it, since
+// the plan has made it.
 func (q *taskQueue) pullLocked(ctx context.Context) error {
 	if q.err != nil {
 		return q.err
@@ -78,10 +79,8 @@ func (q *taskQueue) pullLocked(ctx context.Context) error {
 		}
 		return err
 	}
-	if q.books.TryGrow(costOf(t)) != nil {
-		q.books.ForceGrow(costOf(t))
-		q.tight = true
-	}
+	q.books.ForceGrow(costOf(t))
+	q.held += costOf(t)
 	q.ahead = append(q.ahead, t)
 	return nil
 }
@@ -114,7 +113,7 @@ func (q *taskQueue) upcoming(ctx context.Context, t *plan.Task, rows int64) ([]*
 	for _, other := range q.ahead {
 		take(other)
 	}
-	for q.next != nil && rows > 0 && !q.tight {
+	for q.next != nil && rows > 0 && q.held < q.limit {
 		if err := q.pullLocked(ctx); err != nil {
 			if ctx.Err() != nil {
 				return nil, context.Cause(ctx)
@@ -123,6 +122,5 @@ func (q *taskQueue) upcoming(ctx context.Context, t *plan.Task, rows int64) ([]*
 		}
 		take(q.ahead[len(q.ahead)-1])
 	}
-	q.tight = false
 	return found, nil
 }

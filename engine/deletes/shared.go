@@ -80,7 +80,7 @@ func (r *Resolver) start(positions, equality []*plan.File) (files []*sharedFile,
 		}
 		files = append(files, shared)
 	}
-	for range min(len(r.queue), r.cfg.Workers-r.active) {
+	for range min(len(r.queue), r.readers-r.active) {
 		r.active++
 		r.group.Go("read delete files", r.readQueue)
 	}

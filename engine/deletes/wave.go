@@ -214,7 +214,7 @@ func (r *Resolver) layouts() []*keys.Layout {
 func (r *Resolver) collect(ctx context.Context, members []*member, to *spill.Partitions) error {
 	group := task.NewGroup(ctx)
 	var next atomic.Int64
-	for range min(r.cfg.Workers, len(members)) {
+	for range min(r.readers, len(members)) {
 		group.Go("look up delete keys", func(ctx context.Context) error {
 			w := &keys.Workspace{}
 			for {
