@@ -163,9 +163,9 @@ KEYS: dict[str, Key] = {
         Key(
             "spill-compression",
             "none",
-            "one of none, lz4, zstd",
-            _choice("none", "lz4", "zstd"),
-            "codec of spilled blocks",
+            "none",
+            _choice("none"),
+            "codec of spilled blocks; what is spilled is not compressed",
         ),
         Key(
             "path-prefixes",
