@@ -163,26 +163,61 @@ func TestValgrind(t *testing.T) {
 	}
 }
 
-// TestExampleScan compares what the example prints with what Java expects.
+// TestExampleScan compares what the C example prints with what Java expects.
 func TestExampleScan(t *testing.T) {
 	program := compile(t, filepath.Join(root(), "docs/examples/scan.c"), library(t, shipped))
 	location, _ := table(t, "pos_and_eq")
-	out := run(t, time.Minute, []string{engineOptions(t)}, program, location, "rid")
+	checkRids(t, run(t, time.Minute, []string{engineOptions(t)}, program, location, "rid"))
+}
+
+// checkRids compares printed rows, whose first column is rid, with what Java
+// expects of the table pos_and_eq.
+func checkRids(t *testing.T, out string) {
+	t.Helper()
 	var expected []map[string]any
 	read(t, filepath.Join(fixtures.Dir(t), "pos_and_eq", "expected.json"), &expected)
 	want := map[string]bool{}
 	for _, row := range expected {
 		want[row["rid"].(string)] = true
 	}
-	lines := strings.Fields(out)
-	for _, rid := range lines {
-		if !want[rid] {
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	for _, line := range lines {
+		if rid, _, _ := strings.Cut(line, "\t"); !want[rid] {
 			t.Errorf("row %s is printed and not expected", rid)
 		}
 	}
 	if len(lines) != len(want) {
 		t.Errorf("%d rows printed, %d expected", len(lines), len(want))
 	}
+}
+
+// TestGoExamples runs the Go programs, which know no path prefixes: the tables
+// are put where their metadata says, if nothing else is there.
+func TestGoExamples(t *testing.T) {
+	if _, err := os.Lstat(fixtures.Prefix); err != nil {
+		if err := os.Symlink(fixtures.Dir(t), fixtures.Prefix); err != nil {
+			t.Skipf("the tables cannot be put under %s: %v", fixtures.Prefix, err)
+		}
+		defer os.Remove(fixtures.Prefix)
+	}
+	location, _ := table(t, "pos_and_eq")
+	dir := library(t, shipped)
+	for example, args := range map[string][]string{
+		"native": {location, "rid"},
+		"loaded": {filepath.Join(dir, "libicebergexec.so"), location},
+	} {
+		t.Run(example, func(t *testing.T) {
+			program := filepath.Join(t.TempDir(), example)
+			run(t, 5*time.Minute, []string{"CGO_ENABLED=0"}, "go", "build", "-o", program, filepath.Join(root(), "docs/examples", example))
+			checkRids(t, run(t, time.Minute, nil, program, args...))
+		})
+	}
+}
+
+// TestLoader runs the tests of the Go client against the library.
+func TestLoader(t *testing.T) {
+	path := filepath.Join(library(t, shipped), "libicebergexec.so")
+	t.Log(run(t, 5*time.Minute, []string{"CGO_ENABLED=0", "ICEBERGEXEC_LIBRARY=" + path}, "go", "test", filepath.Join(root(), "bridge/loader")))
 }
 
 // TestExampleSort sorts more than the memory limit holds.
