@@ -148,6 +148,46 @@ iex_status iex_sort(iex_engine *engine, struct ArrowArrayStream *input, const ch
 	return iexgo_sort(engine, input, (char *)request, size, out, error);
 }
 
+/* ---- What is not available yet: see docs/requests.md ---- */
+
+/* NOT_YET is the body of an operation without an engine part. */
+#define NOT_YET(name, inputs, n)                                                                               \
+	(void)engine, (void)size;                                                                                   \
+	ENTER_OPERATION(name, inputs, n);                                                                           \
+	return unused(fail(error, IEX_UNSUPPORTED, name ": this version of the library cannot do this yet"), inputs, n)
+
+iex_status iex_filter(iex_engine *engine, struct ArrowArrayStream *input, const char *request, size_t size,
+                      iex_stream **out, struct iex_error *error) {
+	NOT_YET("iex_filter", &input, 1);
+}
+
+iex_status iex_anti_join(iex_engine *engine, struct ArrowArrayStream *left, struct ArrowArrayStream *right,
+                         const char *request, size_t size, iex_stream **out, struct iex_error *error) {
+	struct ArrowArrayStream *inputs[] = {left, right};
+	NOT_YET("iex_anti_join", inputs, 2);
+}
+
+iex_status iex_position_deletes(iex_engine *engine, const char *request, size_t size, iex_stream **out,
+                                struct iex_error *error) {
+	NOT_YET("iex_position_deletes", NULL, 0);
+}
+
+iex_status iex_write(iex_engine *engine, struct ArrowArrayStream *input, const char *request, size_t size,
+                     iex_stream **out, struct iex_error *error) {
+	NOT_YET("iex_write", &input, 1);
+}
+
+iex_status iex_rewrite(iex_engine *engine, const char *request, size_t size, iex_stream **out, struct iex_error *error) {
+	NOT_YET("iex_rewrite", NULL, 0);
+}
+
+iex_status iex_write_manifest(iex_engine *engine, struct ArrowArrayStream *files, const char *request, size_t size,
+                              iex_stream **out, struct iex_error *error) {
+	NOT_YET("iex_write_manifest", &files, 1);
+}
+
+/* ---- Streams ---- */
+
 iex_status iex_stream_schema(iex_stream *stream, struct ArrowSchema *out, struct iex_error *error) {
 	CLEAR(out);
 	ENTER(out, "iex_stream_schema");

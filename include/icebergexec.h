@@ -333,6 +333,28 @@ iex_status iex_plan_with_sets(iex_engine *engine, const char *request, size_t si
 iex_status iex_sort(iex_engine *engine, struct ArrowArrayStream *input, const char *request, size_t size,
                     iex_stream **out, struct iex_error *error);
 
+/*
+ * Operations that this version of the library does not have yet: they take their inputs over and return
+ * IEX_UNSUPPORTED. Their signatures are final.
+ *
+ * iex_filter keeps the rows of input that match a filter. iex_anti_join keeps the rows of left whose key is not in
+ * right; null matches null. iex_position_deletes reads a data file without the rows that position-delete files name.
+ * iex_write writes the rows of input as data files, iex_rewrite replaces the files that rows are to be deleted from;
+ * both return a row for each file made or replaced, and leave the commit to the caller. iex_write_manifest writes such
+ * files as manifests, and a manifest list. \since 1.0
+ */
+iex_status iex_filter(iex_engine *engine, struct ArrowArrayStream *input, const char *request, size_t size,
+                      iex_stream **out, struct iex_error *error);
+iex_status iex_anti_join(iex_engine *engine, struct ArrowArrayStream *left, struct ArrowArrayStream *right,
+                         const char *request, size_t size, iex_stream **out, struct iex_error *error);
+iex_status iex_position_deletes(iex_engine *engine, const char *request, size_t size, iex_stream **out,
+                                struct iex_error *error);
+iex_status iex_write(iex_engine *engine, struct ArrowArrayStream *input, const char *request, size_t size,
+                     iex_stream **out, struct iex_error *error);
+iex_status iex_rewrite(iex_engine *engine, const char *request, size_t size, iex_stream **out, struct iex_error *error);
+iex_status iex_write_manifest(iex_engine *engine, struct ArrowArrayStream *files, const char *request, size_t size,
+                              iex_stream **out, struct iex_error *error);
+
 /* ---- Streams --------------------------------------------------------------------------------------------------- */
 
 /*

@@ -64,7 +64,7 @@ func run(t *testing.T, timeout time.Duration, env []string, name string, args ..
 	return string(out)
 }
 
-// compile makes a program from a C or C++ source.
+// compile makes a program from a C or C++ source; flags come first.
 func compile(t *testing.T, source, library string, flags ...string) string {
 	t.Helper()
 	compiler, args := "gcc", []string{"-std=c11", "-D_GNU_SOURCE"}
@@ -75,9 +75,10 @@ func compile(t *testing.T, source, library string, flags ...string) string {
 		t.Skipf("no %s here", compiler)
 	}
 	program := filepath.Join(t.TempDir(), "program")
+	args = append(args, flags...)
 	args = append(args, "-Wall", "-Wextra", "-Werror", "-pedantic", "-g", "-I"+filepath.Join(root(), "include"), source, "-o", program,
 		"-L"+library, "-licebergexec", "-Wl,-rpath,"+library, "-pthread")
-	run(t, time.Minute, nil, compiler, append(args, flags...)...)
+	run(t, time.Minute, nil, compiler, args...)
 	return program
 }
 
@@ -218,6 +219,22 @@ func TestGoExamples(t *testing.T) {
 func TestLoader(t *testing.T) {
 	path := filepath.Join(library(t, shipped), "libicebergexec.so")
 	t.Log(run(t, 5*time.Minute, []string{"CGO_ENABLED=0", "ICEBERGEXEC_LIBRARY=" + path}, "go", "test", filepath.Join(root(), "bridge/loader")))
+}
+
+// TestBaseline compares the interface with what was recorded of it.
+func TestBaseline(t *testing.T) {
+	run(t, time.Minute, nil, filepath.Join(root(), "build/abi.sh"), filepath.Join(library(t, shipped), "libicebergexec.so"))
+}
+
+// TestOldClients runs programs that were compiled against the recorded header
+// with the library of today.
+func TestOldClients(t *testing.T) {
+	lib := library(t, misbehaving)
+	location, rows := table(t, "eq_composite")
+	for source, args := range map[string][]string{"contract.c": {location, rows}, "streams.c": {location, rows}} {
+		program := compile(t, filepath.Join("programs", source), lib, "-I"+filepath.Join(root(), "build/abi"))
+		run(t, time.Minute, []string{engineOptions(t)}, program, args...)
+	}
 }
 
 // TestExampleSort sorts more than the memory limit holds.

@@ -215,6 +215,31 @@ static void inputs_are_taken_over(const char *location, int64_t rows, const char
 	CHECK_STATUS(iex_engine_close(&engine, &error), IEX_OK);
 }
 
+/* Operations without an engine part say so, and take their inputs over all the same. */
+static void missing_operations_say_so(const char *location, const char *column) {
+	iex_engine *engine = open_engine();
+	iex_stream *stream;
+	struct ArrowArrayStream left = column_of(engine, location, column), right = column_of(engine, location, column);
+	CHECK_STATUS(iex_anti_join(engine, &left, &right, "{}", 2, &stream, &error), IEX_UNSUPPORTED);
+	CHECK(left.release == NULL && right.release == NULL && stream == NULL);
+	CHECK_TEXT(error.message, "iex_anti_join");
+	clear_error();
+	left = column_of(engine, location, column);
+	CHECK_STATUS(iex_filter(engine, &left, "{}", 2, &stream, &error), IEX_UNSUPPORTED);
+	clear_error();
+	left = column_of(engine, location, column);
+	CHECK_STATUS(iex_write(engine, &left, "{}", 2, &stream, &error), IEX_UNSUPPORTED);
+	clear_error();
+	left = column_of(engine, location, column);
+	CHECK_STATUS(iex_write_manifest(engine, &left, "{}", 2, &stream, &error), IEX_UNSUPPORTED);
+	clear_error();
+	CHECK_STATUS(iex_rewrite(engine, "{}", 2, &stream, &error), IEX_UNSUPPORTED);
+	clear_error();
+	CHECK_STATUS(iex_position_deletes(engine, "{}", 2, &stream, &error), IEX_UNSUPPORTED);
+	clear_error();
+	CHECK_STATUS(iex_engine_close(&engine, &error), IEX_OK);
+}
+
 int main(int argc, char **argv) {
 	if (argc != 6) return 2;
 	struct store s = {.folder = argv[1], .prefix = argv[2], .lock = PTHREAD_MUTEX_INITIALIZER};
@@ -223,5 +248,6 @@ int main(int argc, char **argv) {
 	schemes_are_told_apart(s, argv[3]);
 	a_host_that_is_refused_is_released(s);
 	inputs_are_taken_over(argv[3], atoll(argv[4]), argv[5]);
+	missing_operations_say_so(argv[3], argv[5]);
 	return done();
 }
