@@ -164,6 +164,25 @@ func TestValgrind(t *testing.T) {
 	}
 }
 
+// TestAddressSanitizer looks for uses after release and leaks, also where the
+// host's memory and threads of the engine meet.
+func TestAddressSanitizer(t *testing.T) {
+	if err := exec.Command("sh", "-c", `echo 'int main(void){return 0;}' | gcc -fsanitize=address -x c - -o /dev/null`).Run(); err != nil {
+		t.Skip("gcc has no address sanitizer here")
+	}
+	lib := library(t, misbehaving)
+	suppressions, err := filepath.Abs("leaks.supp")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, source := range []string{"contract.c", "streams.c", "host.c", "panics.c", "forked.c"} {
+		t.Run(source, func(t *testing.T) {
+			program := compile(t, filepath.Join("programs", source), lib, "-fsanitize=address")
+			run(t, time.Minute, []string{engineOptions(t), "LSAN_OPTIONS=suppressions=" + suppressions}, program, programs(t)[source]...)
+		})
+	}
+}
+
 // TestExampleScan compares what the C example prints with what Java expects.
 func TestExampleScan(t *testing.T) {
 	program := compile(t, filepath.Join(root(), "docs/examples/scan.c"), library(t, shipped))
