@@ -13,7 +13,7 @@ import (
 // keyMemory divides what the keys of equality deletes may hold.
 //
 //	pool ── keys (half of the limit, less of a small one) ── key tables
-//	         └─ workspace (a quarter of it), prepaid: no spilling step can fail
+//	         └─ workspace (a quarter of it or more), prepaid: no spilling step can fail
 //	            because others took the memory meanwhile
 //	             ├── sieve of the spilled keys (half of it)
 //	             ├── buffers of the partitions of keys and of candidates
@@ -29,19 +29,21 @@ type keyMemory struct {
 
 const (
 	keyPartitions = 32
-	// A partition that does not fit is split into fewer, since each level needs
-	// buffers of its own.
-	splitPartitions = 16
+	// A partition that does not fit is split into as many as make each of them
+	// fit, within these bounds.
+	minSplit, maxSplit = 4, 64
 	// Two keys of one hash never part; a table of them is worked off in pieces.
 	maxSplitLevel = 4
 
-	// scanNeeds is what plan and decoding need beside the keys to make progress.
-	scanNeeds = 12 << 20 // 12 MiB
+	// scanNeeds is what plan and decoding use beside the keys to be fast.
+	scanNeeds = 48 << 20 // 48 MiB
 
 	minBlock     = 4 << 10   // 4 KiB: below, the disk is asked too often
 	maxBlock     = 64 << 10  // 64 KiB: above, nothing is gained
 	minWorkspace = 768 << 10 // 768 KiB: buffers of minBlock, and two thirds for sieve and tables
 	maxWorkspace = 256 << 20 // 256 MiB
+	// A smaller workspace makes every partition be split.
+	usefulWorkspace = 8 << 20 // 8 MiB
 )
 
 func newKeyMemory(pool *mem.Pool, spills bool) (*keyMemory, error) {
@@ -50,7 +52,7 @@ func newKeyMemory(pool *mem.Pool, spills bool) (*keyMemory, error) {
 	}
 	limit := pool.Limit()
 	share := max(limit/4, min(limit/2, limit-scanNeeds))
-	workspace := min(share, max(minWorkspace, min(share/4, maxWorkspace)))
+	workspace := min(share, max(minWorkspace, min(share/2, usefulWorkspace), min(share/4, maxWorkspace)))
 	m := &keyMemory{
 		tables:    pool.Child("equality-delete keys", share),
 		workspace: mem.NewPool("workspace for spilled delete keys", workspace),

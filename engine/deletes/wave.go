@@ -414,13 +414,15 @@ func (j *join) flush() {
 // the parts. done is false when that does not help, or there is no memory for
 // the buffers.
 func (j *join) split(ctx context.Context, level int, from, candidates *spill.Partitions, p int) (done bool, err error) {
-	block := max(minBlock/4, j.r.memory.block>>level)
-	subKeys, err := j.dir.NewPartitions(splitPartitions, block, j.charge)
+	// A table takes up about twice the size of the records of its keys.
+	free := max(1, j.r.memory.workspace.Available())
+	parts := int(max(minSplit, min(maxSplit, 3*from.Bytes(p)/free)))
+	subKeys, err := j.dir.NewPartitions(parts, minBlock, j.charge)
 	if err != nil {
 		return false, unlessMemory(err)
 	}
 	defer func() { err = firstError(err, subKeys.Close()) }()
-	subCandidates, err := j.dir.NewPartitions(splitPartitions, block, j.charge)
+	subCandidates, err := j.dir.NewPartitions(parts, minBlock, j.charge)
 	if err != nil {
 		return false, unlessMemory(err)
 	}
@@ -438,7 +440,7 @@ func (j *join) split(ctx context.Context, level int, from, candidates *spill.Par
 			if !ok {
 				return errs.New(errs.Corrupt, "a spilled record is damaged")
 			}
-			return to.Append(ctx, partitionOf(hash, level, splitPartitions), record, nil)
+			return to.Append(ctx, partitionOf(hash, level, parts), record, nil)
 		})
 	}
 	if err := again(from, subKeys, func(record []byte) (uint64, []byte, error) {
@@ -447,7 +449,7 @@ func (j *join) split(ctx context.Context, level int, from, candidates *spill.Par
 	}); err != nil {
 		return false, err
 	}
-	for child := range splitPartitions {
+	for child := range parts {
 		if subKeys.Bytes(child) > from.Bytes(p)/20*19 {
 			return false, nil
 		}
@@ -458,7 +460,7 @@ func (j *join) split(ctx context.Context, level int, from, candidates *spill.Par
 	}); err != nil {
 		return false, err
 	}
-	for child := range splitPartitions {
+	for child := range parts {
 		if err := j.partition(ctx, level, subKeys, subCandidates, child); err != nil {
 			return false, err
 		}
