@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs the built library, its header and its pkg-config file:
+# Installs the built library, its header, its pkg-config file, licences and the reference of requests:
 #   build/install.sh PREFIX
 # DESTDIR is put in front of every path, for packagers.
 set -eu
@@ -14,4 +14,6 @@ install -m 755 build/out/libicebergexec.so "$root/lib/libicebergexec.so.$version
 ln -sfn "libicebergexec.so.$version" "$root/lib/libicebergexec.so.1"
 ln -sfn libicebergexec.so.1 "$root/lib/libicebergexec.so"
 sed "s|@PREFIX@|$prefix|; s|@VERSION@|$version|" build/icebergexec.pc.in >"$root/lib/pkgconfig/icebergexec.pc"
+"${PYTHON:-python3}" build/notices.py "$root/share/doc/icebergexec" >/dev/null
+install -m 644 LICENSE docs/requests.md "$root/share/doc/icebergexec/"
 echo "installed icebergexec $version under $root"

@@ -12,6 +12,9 @@ mkdir -p "$stage/icebergexec/lib" dist
 cp -r python/icebergexec/. "$stage/icebergexec/"
 cp python/pyproject.toml python/setup.py python/README.md LICENSE "$stage/"
 cp "build/out/wheel-$arch/libicebergexec.so" "$stage/icebergexec/lib/"
+.venv/bin/python build/notices.py "$stage/notices"
+mv "$stage/notices/NOTICES.txt" "$stage/" # next to LICENSE, from where it goes into the wheel's metadata
+mv "$stage/notices/sbom.cdx.json" "$stage/icebergexec/lib/"
 find "$stage" -name __pycache__ -prune -exec rm -rf {} +
 rm -f dist/icebergexec-*"$arch".whl
 (cd "$stage" && ICEBERGEXEC_WHEEL_PLATFORM=$platform "$OLDPWD/.venv/bin/python" -m build --wheel --no-isolation --outdir "$OLDPWD/dist" . >"$stage/log" 2>&1) ||

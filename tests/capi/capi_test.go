@@ -245,6 +245,18 @@ func TestBaseline(t *testing.T) {
 	run(t, time.Minute, nil, filepath.Join(root(), "build/abi.sh"), filepath.Join(library(t, shipped), "libicebergexec.so"))
 }
 
+// TestLinkedPackages keeps out of the library what would take a host's signals
+// or look into its process.
+func TestLinkedPackages(t *testing.T) {
+	linked := run(t, time.Minute, nil, "go", "list", "-C", root(), "-deps", "./capi")
+	for _, pkg := range strings.Fields(linked) {
+		switch pkg {
+		case "os/signal", "runtime/pprof", "net/http/pprof", "expvar", "plugin":
+			t.Errorf("the library contains %s", pkg)
+		}
+	}
+}
+
 // TestOldClients runs programs that were compiled against the recorded header
 // with the library of today.
 func TestOldClients(t *testing.T) {
