@@ -13,8 +13,8 @@ import (
 const (
 	chunkBytes = 1 << 20 // 1 MiB: large against a key, small against any memory limit
 	firstChunk = 4 << 10 // 4 KiB, since a table may be one of thousands with a few keys each
-	entryAlign = 8
-	entryHead  = 8 // rank and length
+	entryAlign = 4       // of rank and length
+	entryHead  = 8       // rank and length
 	maxKey     = 1 << 30
 )
 
