@@ -363,9 +363,11 @@ func (r *Rows) encode(w *Workspace, from int, look func(hashes []uint64), use fu
 }
 
 // Workspace is the memory that one goroutine needs to work with keys. It is
-// about 12 KiB, 16 KiB for each column of the widest key, and the longest key.
+// about 20 KiB, 16 KiB for each column of the widest key, and the longest key.
 type Workspace struct {
 	block     block
 	key       []byte
 	candidate [blockRows]uint16
+	refs      [blockRows]uint64
+	touched   uint64 // keeps the compiler from leaving reads out
 }

@@ -224,6 +224,7 @@ func (t *Table) Add(w *Workspace, rows *Rows, sequence int64) (added int, err er
 		if err := rows.load(b, start, n); err != nil {
 			return start, err
 		}
+		t.touchSlots(w, n)
 		if t.layout.words > 0 {
 			for j := range n {
 				key, nulls := t.layout.blockWords(b, j)
@@ -382,6 +383,7 @@ func (t *Table) Exclude(w *Workspace, rows *Rows, sequence int64, keep *batch.Ma
 		if err != nil {
 			return err
 		}
+		t.touch(w, candidates)
 		for _, candidate := range candidates {
 			j := int(candidate)
 			if keep.Get(start+j) && t.lookup(w, j) > sequence {
@@ -390,6 +392,50 @@ func (t *Table) Exclude(w *Workspace, rows *Rows, sequence int64, keep *batch.Ma
 		}
 	}
 	return nil
+}
+
+// touch reads the first places where each candidate's key may be, so that the
+// processor fetches them side by side and not one after the other.
+func (t *Table) touch(w *Workspace, candidates []uint16) {
+	hashes := &w.block.hash
+	sum := uint64(0)
+	if t.layout.words > 0 {
+		width := uint64(t.layout.words)
+		for _, c := range candidates {
+			i := reduce(hashes[c&(blockRows-1)], t.slots)
+			sum += uint64(t.marks[i]) + t.words[i*width]
+		}
+		w.touched = sum
+		return
+	}
+	refs := w.refs[:len(candidates)]
+	for k, c := range candidates {
+		refs[k] = t.refs[reduce(hashes[c&(blockRows-1)], t.slots)]
+	}
+	for k, c := range candidates {
+		if ref := refs[k]; ref != 0 && ref>>32 == hashes[c&(blockRows-1)]>>32 {
+			rank, _ := t.arena.entry(uint32(ref))
+			sum += uint64(*rank)
+		}
+	}
+	w.touched = sum
+}
+
+// touchSlots is touch for keys that are about to be added.
+func (t *Table) touchSlots(w *Workspace, n int) {
+	sum, size := uint64(0), uint64(len(t.filter))
+	if t.layout.words > 0 {
+		width := uint64(t.layout.words)
+		for _, h := range w.block.hash[:n] {
+			i := reduce(h, t.slots)
+			sum += uint64(t.marks[i]) + t.words[i*width] + t.filter[reduce(h, size)]
+		}
+	} else {
+		for _, h := range w.block.hash[:n] {
+			sum += t.refs[reduce(h, t.slots)] + t.filter[reduce(h, size)]
+		}
+	}
+	w.touched = sum
 }
 
 // candidates loads rows [start, start+n) and returns those that pass the filter.
