@@ -153,7 +153,10 @@ class Stream:
         """The rest of the batches, under a schema that may differ from the stream's in metadata."""
         import pyarrow as pa
 
-        schema = self.schema if schema is None else schema
+        with self._handle.pulling:  # so that the end, which another thread may meet, does not come in between
+            if self._ended:
+                return
+            schema = self.schema if schema is None else schema
         while (array := self._pull()) is not None:
             yield pa.RecordBatch._import_from_c(array.address, schema)
 
