@@ -52,11 +52,11 @@ func NewHost(storage, reader unsafe.Pointer) (*Host, error) {
 func (h *Host) Release() {
 	h.release.Do(func() {
 		if h.storage != nil {
-			C.iex_host_release(h.storage.release, h.storage.context)
+			C.iex_host_release_storage(h.storage)
 			C.free(unsafe.Pointer(h.storage))
 		}
 		if h.reader != nil {
-			C.iex_host_release(h.reader.release, h.reader.context)
+			C.iex_host_release_reader(h.reader)
 			C.free(unsafe.Pointer(h.reader))
 		}
 	})
@@ -189,7 +189,7 @@ func (fs *hostFS) Remove(ctx context.Context, location string) error {
 type hostFile struct {
 	storage  *C.struct_iex_storage
 	location string
-	file     unsafe.Pointer
+	file     C.uintptr_t
 	size     int64
 }
 
@@ -225,7 +225,7 @@ func (f *hostFile) Close() error {
 type hostWriter struct {
 	storage  *C.struct_iex_storage
 	location string
-	file     unsafe.Pointer
+	file     C.uintptr_t
 	ended    bool
 }
 

@@ -56,8 +56,8 @@ func importBatch(from *C.struct_ArrowArray, foreign, schema *arrow.Schema, alloc
 	if err := im.checkShape(kept, "the batch", 1, foreign.NumFields()); err != nil {
 		return nil, err
 	}
-	if validity := unsafe.Slice(kept.buffers, 1)[0]; validity != nil && kept.null_count != 0 &&
-		bitutil.CountSetBits(unsafe.Slice((*byte)(validity), bitmapBytes(offset+rows)), offset, rows) != rows {
+	if validity := buffersOf(kept, 1)[0]; validity != 0 && kept.null_count != 0 && rows > 0 &&
+		bitutil.CountSetBits(bytesAt(validity, bitmapBytes(offset+rows)), offset, rows) != rows {
 		return nil, errs.New(errs.InvalidArgument, "a batch has rows that are null as a whole; only their columns may be")
 	}
 	columns := make([]arrow.Array, 0, foreign.NumFields())
@@ -66,7 +66,7 @@ func importBatch(from *C.struct_ArrowArray, foreign, schema *arrow.Schema, alloc
 			c.Release()
 		}
 	}()
-	for i, child := range unsafe.Slice(kept.children, foreign.NumFields()) {
+	for i, child := range pointers(&kept.children, kept.n_children) {
 		name := foreign.Field(i).Name
 		if int(child.length) < offset+rows {
 			return nil, errs.New(errs.InvalidArgument, "column %q has %d rows of %d", name, child.length, offset+rows)
@@ -97,6 +97,23 @@ func (im *arrayImporter) checkShape(c *C.struct_ArrowArray, name string, buffers
 	return nil
 }
 
+// buffersOf are the addresses of an array's first n buffers. They stay numbers
+// until there is something to read: see pointers.
+func buffersOf(c *C.struct_ArrowArray, n int) []uintptr {
+	if n == 0 {
+		return nil
+	}
+	return unsafe.Slice((*uintptr)(unsafe.Pointer(c.buffers)), n)
+}
+
+// bytesAt is the memory at an address.
+func bytesAt(at uintptr, size int) []byte {
+	if size == 0 {
+		return nil
+	}
+	return unsafe.Slice(*(**byte)(unsafe.Pointer(&at)), size)
+}
+
 func bitmapBytes(bits int) int { return (bits + 7) / 8 }
 
 // array imports one array and everything below it. plain is typ without views.
@@ -111,7 +128,7 @@ func (im *arrayImporter) array(c *C.struct_ArrowArray, typ, plain arrow.DataType
 	if (c.dictionary != nil) != (typ.ID() == arrow.DICTIONARY) {
 		return nil, errs.New(errs.InvalidArgument, "%s: the Arrow array of type %s has, or lacks, a dictionary", name, typ)
 	}
-	raw := unsafe.Slice(c.buffers, wanted.buffers)
+	raw := buffersOf(c, wanted.buffers)
 	length, offset, end := int(c.length), int(c.offset), int(c.offset+c.length)
 
 	buffers := make([]*memory.Buffer, 0, 3)
@@ -128,7 +145,7 @@ func (im *arrayImporter) array(c *C.struct_ArrowArray, typ, plain arrow.DataType
 	}()
 	nulls := int(c.null_count)
 	if wanted.validity {
-		if raw[0] == nil {
+		if raw[0] == 0 {
 			nulls = 0
 		}
 		if nulls == 0 {
@@ -187,7 +204,7 @@ func (im *arrayImporter) array(c *C.struct_ArrowArray, typ, plain arrow.DataType
 		case *arrow.FixedSizeListType:
 			atLeast = end * int(typ.Len())
 		}
-		for i, child := range unsafe.Slice(c.children, wanted.children) {
+		for i, child := range pointers(&c.children, c.n_children) {
 			if int(child.length) < atLeast {
 				return nil, errs.New(errs.InvalidArgument, "%s.%s: the Arrow array has %d elements of %d", name, fields[i].Name, child.length, atLeast)
 			}
@@ -211,25 +228,25 @@ func (im *arrayImporter) array(c *C.struct_ArrowArray, typ, plain arrow.DataType
 
 // buffer shares a producer's buffer, or copies it when it is not aligned. An
 // empty one may be NULL.
-func (im *arrayImporter) buffer(at unsafe.Pointer, size, align int, name string) (*memory.Buffer, error) {
+func (im *arrayImporter) buffer(at uintptr, size, align int, name string) (*memory.Buffer, error) {
 	switch {
 	case size == 0:
 		return memory.NewBufferBytes([]byte{}), nil
-	case at == nil:
+	case at == 0:
 		return nil, errs.New(errs.InvalidArgument, "%s: the Arrow array lacks a buffer of %d bytes", name, size)
-	case uintptr(at)%uintptr(align) == 0:
+	case at%uintptr(align) == 0:
 		im.owner.refs.Add(1)
-		return memory.NewBufferWithAllocator(unsafe.Slice((*byte)(at), size), im.owner), nil
+		return memory.NewBufferWithAllocator(bytesAt(at, size), im.owner), nil
 	}
 	copied := memory.NewResizableBuffer(im.alloc)
 	copied.Resize(size)
-	copy(copied.Bytes(), unsafe.Slice((*byte)(at), size))
+	copy(copied.Bytes(), bytesAt(at, size))
 	return copied, nil
 }
 
-// offsets is the offsets buffer, which of an empty array may be NULL.
-func (im *arrayImporter) offsets(at unsafe.Pointer, end, width int, name string) (*memory.Buffer, error) {
-	if at == nil && end == 0 {
+// offsets is the offsets buffer, which of an empty array may be missing.
+func (im *arrayImporter) offsets(at uintptr, end, width int, name string) (*memory.Buffer, error) {
+	if end == 0 {
 		return im.zeros(width), nil
 	}
 	return im.buffer(at, (end+1)*width, width, name)
@@ -251,12 +268,12 @@ func readOffset(offsets []byte, i, width int) int {
 
 // plainViews turns the views of a string or binary view array into offsets and
 // values. Rows before the array's offset come out empty.
-func (im *arrayImporter) plainViews(c *C.struct_ArrowArray, raw []unsafe.Pointer, validity *memory.Buffer, name string) (offsets, values *memory.Buffer, err error) {
+func (im *arrayImporter) plainViews(c *C.struct_ArrowArray, raw []uintptr, validity *memory.Buffer, name string) (offsets, values *memory.Buffer, err error) {
 	const viewBytes, inline = 16, 12
 	offset, end := int(c.offset), int(c.offset+c.length)
-	views := unsafe.Slice((*byte)(raw[1]), viewBytes*end)
+	views := bytesAt(raw[1], viewBytes*end)
 	data := raw[2 : len(raw)-1]
-	lengths := unsafe.Slice((*byte)(raw[len(raw)-1]), 8*len(data))
+	lengths := bytesAt(raw[len(raw)-1], 8*len(data))
 
 	// text is the value of row i; nil when the row's view points nowhere.
 	text := func(i int) []byte {
@@ -269,7 +286,7 @@ func (im *arrayImporter) plainViews(c *C.struct_ArrowArray, raw []unsafe.Pointer
 		if n < 0 || b < 0 || b >= len(data) || at < 0 || at+n > int(binary.NativeEndian.Uint64(lengths[8*b:])) {
 			return nil
 		}
-		return unsafe.Slice((*byte)(unsafe.Add(data[b], at)), n)
+		return bytesAt(data[b]+uintptr(at), n)
 	}
 	isNull := func(i int) bool { return validity != nil && !bitutil.BitIsSet(validity.Bytes(), i) }
 

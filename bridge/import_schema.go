@@ -42,7 +42,7 @@ func importField(c *C.struct_ArrowSchema, depth int) (arrow.Field, error) {
 		return field, errs.New(errs.Unsupported, "column %q nests deeper than %d levels", field.Name, maxDepth)
 	}
 	var children []arrow.Field
-	for _, child := range unsafe.Slice(c.children, int(c.n_children)) {
+	for _, child := range pointers(&c.children, c.n_children) {
 		f, err := importField(child, depth+1)
 		if err != nil {
 			return field, err
@@ -65,6 +65,16 @@ func importField(c *C.struct_ArrowSchema, depth int) (arrow.Field, error) {
 		field.Type = &arrow.DictionaryType{IndexType: typ, ValueType: values.Type, Ordered: c.flags&C.ARROW_FLAG_DICTIONARY_ORDERED != 0}
 	}
 	return field, nil
+}
+
+// pointers is a table of n pointers. An empty one begins nowhere (in Rust, for
+// one, at address 8), and such an address must not get into a Go variable: the
+// Go runtime ends the process when it finds one on a stack.
+func pointers[T any](table **T, n C.int64_t) []T {
+	if n <= 0 {
+		return nil
+	}
+	return unsafe.Slice(*table, int(n))
 }
 
 // importMetadata decodes what addMetadata encodes.

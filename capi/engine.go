@@ -35,7 +35,7 @@ var errClosed = errs.New(errs.Cancelled, "the engine is closed")
 
 // enter begins a call on the engine; the caller runs leave at its end. close
 // waits for every call that has entered.
-func (c *call) enter(cell unsafe.Pointer) (*engineHandle, error) {
+func (c *call) enter(cell uintptr) (*engineHandle, error) {
 	h, err := engines.get(cell)
 	if err != nil {
 		return nil, errs.Wrap(err, c.name, "")
@@ -95,12 +95,12 @@ func (h *engineHandle) remove(s *streamHandle) {
 }
 
 //export iexgo_engine_open
-func iexgo_engine_open(options *C.char, size C.size_t, storage, reader unsafe.Pointer, out **C.iex_engine, cerr *C.struct_iex_error) C.iex_status {
+func iexgo_engine_open(options *C.char, size C.size_t, storage, reader unsafe.Pointer, out *C.uintptr_t, cerr *C.struct_iex_error) C.iex_status {
 	return do("iex_engine_open", cerr, func(c *call) (err error) {
 		h := &engineHandle{alloc: bridge.NewAllocator(), streams: map[*streamHandle]struct{}{}}
 		h.host, err = bridge.NewHost(storage, reader)
 		defer func() {
-			if *out == nil {
+			if *out == 0 {
 				h.host.Release()
 			}
 		}()
@@ -122,15 +122,15 @@ func iexgo_engine_open(options *C.char, size C.size_t, storage, reader unsafe.Po
 			return err
 		}
 		process.opened(h.engine, h.engine.Stats().MemoryLimit)
-		*out = (*C.iex_engine)(cell)
+		*out = C.uintptr_t(cell)
 		return nil
 	})
 }
 
 //export iexgo_engine_close
-func iexgo_engine_close(cell *C.iex_engine, cerr *C.struct_iex_error) C.iex_status {
+func iexgo_engine_close(cell C.uintptr_t, cerr *C.struct_iex_error) C.iex_status {
 	return do("iex_engine_close", cerr, func(c *call) error {
-		h, err := engines.get(unsafe.Pointer(cell))
+		h, err := engines.get(uintptr(cell))
 		if err != nil {
 			return errs.Wrap(err, c.name, "")
 		}
@@ -170,9 +170,9 @@ func (h *engineHandle) close() error {
 }
 
 //export iexgo_engine_stats
-func iexgo_engine_stats(cell *C.iex_engine, out **C.char, cerr *C.struct_iex_error) C.iex_status {
+func iexgo_engine_stats(cell C.uintptr_t, out **C.char, cerr *C.struct_iex_error) C.iex_status {
 	return do("iex_engine_stats", cerr, func(c *call) error {
-		h, err := c.enter(unsafe.Pointer(cell))
+		h, err := c.enter(uintptr(cell))
 		if err != nil {
 			return err
 		}

@@ -15,7 +15,7 @@ import (
 
 // exports are the streams behind ArrowArrayStreams, by the cell in their
 // private data.
-var exports = handles[streamHandle]{kind: "exported stream", live: map[unsafe.Pointer]*streamHandle{}}
+var exports = handles[streamHandle]{kind: "exported stream", live: map[uintptr]*streamHandle{}}
 
 // watchReleases starts the goroutine that ends the streams whose
 // ArrowArrayStream was released. It runs until the process ends.
@@ -24,7 +24,7 @@ var watchReleases = sync.OnceFunc(func() {
 		for {
 			left := C.iex_released_wait()
 			// The outcome has nobody to go to; a defect poisons the engine.
-			s, err := exports.take(left.cell)
+			s, err := exports.take(uintptr(left.cell))
 			C.iex_exported_free(left)
 			if err == nil {
 				_ = fenced(&call{name: "release", owner: s.owner}, func(*call) error { return s.release(true) })
@@ -34,9 +34,9 @@ var watchReleases = sync.OnceFunc(func() {
 })
 
 //export iexgo_stream_export
-func iexgo_stream_export(cell *C.iex_stream, out *C.struct_ArrowArrayStream, cerr *C.struct_iex_error) C.iex_status {
+func iexgo_stream_export(cell C.uintptr_t, out *C.struct_ArrowArrayStream, cerr *C.struct_iex_error) C.iex_status {
 	return do("iex_stream_export", cerr, func(c *call) error {
-		s, err := c.lookup(unsafe.Pointer(cell))
+		s, err := c.lookup(uintptr(cell))
 		if err != nil {
 			return err
 		}
@@ -50,7 +50,7 @@ func iexgo_stream_export(cell *C.iex_stream, out *C.struct_ArrowArrayStream, cer
 		if err != nil {
 			return err
 		}
-		if C.iex_stream_wrap(exportCell, out) != 0 {
+		if C.iex_stream_wrap(C.uintptr_t(exportCell), out) != 0 {
 			_, _ = exports.take(exportCell)
 			return errs.New(errs.MemoryLimit, "%s: the system has no memory left", c.name)
 		}
@@ -81,7 +81,7 @@ func iexgo_exported_next(exported unsafe.Pointer, out *C.struct_ArrowArray) C.in
 // error for get_last_error and iex_stream_error, and returns its errno.
 func callback(name string, exported unsafe.Pointer, body func(*streamHandle) error) C.int {
 	x := (*C.struct_iex_exported)(exported)
-	s, err := exports.get(x.cell)
+	s, err := exports.get(uintptr(x.cell))
 	if err == nil {
 		err = fenced(&call{name: name, owner: s.owner}, func(*call) error { return body(s) })
 	}
@@ -102,7 +102,7 @@ func callback(name string, exported unsafe.Pointer, body func(*streamHandle) err
 //export iexgo_exported_error
 func iexgo_exported_error(exported unsafe.Pointer, cerr *C.struct_iex_error) C.iex_status {
 	return do("iex_stream_error", cerr, func(c *call) error {
-		s, err := exports.get((*C.struct_iex_exported)(exported).cell)
+		s, err := exports.get(uintptr((*C.struct_iex_exported)(exported).cell))
 		if err != nil {
 			return errs.Wrap(err, c.name, "")
 		}

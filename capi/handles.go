@@ -5,29 +5,28 @@ import "C"
 
 import (
 	"sync"
-	"unsafe"
 
 	"github.com/icebergexec/icebergexec/engine/errs"
 )
 
 // handles finds the object behind an address that a caller holds. The address
-// is never followed, so that any value may be asked for.
+// is a number here and never followed, so that any value may be asked for.
 type handles[T any] struct {
 	kind string // for messages: "engine", "stream"
 	mu   sync.RWMutex
-	live map[unsafe.Pointer]*T
+	live map[uintptr]*T
 }
 
 var (
-	engines = handles[engineHandle]{kind: "engine", live: map[unsafe.Pointer]*engineHandle{}}
-	streams = handles[streamHandle]{kind: "stream", live: map[unsafe.Pointer]*streamHandle{}}
+	engines = handles[engineHandle]{kind: "engine", live: map[uintptr]*engineHandle{}}
+	streams = handles[streamHandle]{kind: "stream", live: map[uintptr]*streamHandle{}}
 )
 
 // add makes a handle for an object.
-func (h *handles[T]) add(object *T) (unsafe.Pointer, error) {
-	cell := C.iex_cell_new()
-	if cell == nil {
-		return nil, errs.New(errs.MemoryLimit, "the system has no memory left for a handle")
+func (h *handles[T]) add(object *T) (uintptr, error) {
+	cell := uintptr(C.iex_cell_new())
+	if cell == 0 {
+		return 0, errs.New(errs.MemoryLimit, "the system has no memory left for a handle")
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -35,20 +34,20 @@ func (h *handles[T]) add(object *T) (unsafe.Pointer, error) {
 	return cell, nil
 }
 
-func (h *handles[T]) get(cell unsafe.Pointer) (*T, error) {
+func (h *handles[T]) get(cell uintptr) (*T, error) {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
 	if object, ok := h.live[cell]; ok {
 		return object, nil
 	}
-	if cell == nil {
+	if cell == 0 {
 		return nil, errs.New(errs.InvalidArgument, "the %s is NULL", h.kind)
 	}
-	return nil, errs.New(errs.InvalidArgument, "%p is not a live %s; it was released, or never was one", cell, h.kind)
+	return nil, errs.New(errs.InvalidArgument, "%#x is not a live %s; it was released, or never was one", cell, h.kind)
 }
 
 // take removes a handle and returns its object.
-func (h *handles[T]) take(cell unsafe.Pointer) (*T, error) {
+func (h *handles[T]) take(cell uintptr) (*T, error) {
 	object, err := h.get(cell)
 	if err != nil {
 		return nil, err
@@ -56,7 +55,7 @@ func (h *handles[T]) take(cell unsafe.Pointer) (*T, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.live[cell] != object {
-		return nil, errs.New(errs.InvalidArgument, "%p is not a live %s; it was released", cell, h.kind)
+		return nil, errs.New(errs.InvalidArgument, "%#x is not a live %s; it was released", cell, h.kind)
 	}
 	delete(h.live, cell)
 	return object, nil

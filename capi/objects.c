@@ -19,19 +19,19 @@ static char *slab;
 static int64_t cells;
 
 /* Slabs are chained through their first bytes, so that leak checkers see that they are kept on purpose. */
-void *iex_cell_new(void) {
+uintptr_t iex_cell_new(void) {
 	pthread_mutex_lock(&cells_lock);
 	size_t at = sizeof(char *) + (size_t)(cells % CELLS_PER_SLAB);
 	if (at == sizeof(char *)) {
 		char *fresh = calloc(1, sizeof(char *) + CELLS_PER_SLAB);
 		if (!fresh) {
 			pthread_mutex_unlock(&cells_lock);
-			return NULL;
+			return 0;
 		}
 		memcpy(fresh, &slab, sizeof slab);
 		slab = fresh;
 	}
-	void *cell = slab + at;
+	uintptr_t cell = (uintptr_t)(slab + at);
 	cells++;
 	pthread_mutex_unlock(&cells_lock);
 	return cell;

@@ -19,8 +19,8 @@ import (
 )
 
 // start makes a stream of the engine for the caller.
-func (c *call) start(cell *C.iex_engine, out **C.iex_stream, run func(h *engineHandle) (batch.Stream, error)) error {
-	h, err := c.enter(unsafe.Pointer(cell))
+func (c *call) start(cell C.uintptr_t, out *C.uintptr_t, run func(h *engineHandle) (batch.Stream, error)) error {
+	h, err := c.enter(uintptr(cell))
 	if err != nil {
 		return err
 	}
@@ -30,12 +30,12 @@ func (c *call) start(cell *C.iex_engine, out **C.iex_stream, run func(h *engineH
 		return err
 	}
 	s, err := h.open(testRows(rows))
-	*out = (*C.iex_stream)(s)
+	*out = C.uintptr_t(s)
 	return err
 }
 
 //export iexgo_scan
-func iexgo_scan(cell *C.iex_engine, text *C.char, size C.size_t, sets **C.struct_ArrowArrayStream, n C.size_t, out **C.iex_stream, cerr *C.struct_iex_error) C.iex_status {
+func iexgo_scan(cell C.uintptr_t, text *C.char, size C.size_t, sets **C.struct_ArrowArrayStream, n C.size_t, out *C.uintptr_t, cerr *C.struct_iex_error) C.iex_status {
 	inputs := inputsOf(sets, n)
 	defer inputs.release()
 	return do("iex_scan", cerr, func(c *call) error {
@@ -55,7 +55,7 @@ func iexgo_scan(cell *C.iex_engine, text *C.char, size C.size_t, sets **C.struct
 }
 
 //export iexgo_plan
-func iexgo_plan(cell *C.iex_engine, text *C.char, size C.size_t, sets **C.struct_ArrowArrayStream, n C.size_t, out **C.iex_stream, cerr *C.struct_iex_error) C.iex_status {
+func iexgo_plan(cell C.uintptr_t, text *C.char, size C.size_t, sets **C.struct_ArrowArrayStream, n C.size_t, out *C.uintptr_t, cerr *C.struct_iex_error) C.iex_status {
 	inputs := inputsOf(sets, n)
 	defer inputs.release()
 	return do("iex_plan", cerr, func(c *call) error {
@@ -79,7 +79,7 @@ func iexgo_plan(cell *C.iex_engine, text *C.char, size C.size_t, sets **C.struct
 }
 
 //export iexgo_sort
-func iexgo_sort(cell *C.iex_engine, input *C.struct_ArrowArrayStream, text *C.char, size C.size_t, out **C.iex_stream, cerr *C.struct_iex_error) C.iex_status {
+func iexgo_sort(cell C.uintptr_t, input *C.struct_ArrowArrayStream, text *C.char, size C.size_t, out *C.uintptr_t, cerr *C.struct_iex_error) C.iex_status {
 	inputs := inputsOf(&input, 1)
 	defer inputs.release()
 	return do("iex_sort", cerr, func(c *call) error {

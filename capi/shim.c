@@ -5,6 +5,9 @@
  *                clears what it will write, so that Go       fences panics, finds the handle,
  *                never sees garbage that looks like a         does the work
  *                pointer; answers in a forked child itself
+ *
+ * Values that the caller calls pointers but that may be none (a wrong handle, the start of an empty text) do not cross
+ * as pointers: the Go runtime ends the process when it finds one on a stack that does not look like an address.
  */
 #include "shim.h"
 
@@ -43,6 +46,13 @@ static iex_status fail(struct iex_error *error, iex_status code, const char *mes
 #define CLEAR(out) \
 	if (out) memset(out, 0, sizeof *(out))
 
+/* An empty text begins nowhere: in Rust, for one, at address 1. */
+static char *text(const char *start, size_t size) { return size ? (char *)start : ""; }
+
+static struct ArrowArrayStream **streams(struct ArrowArrayStream *const *first, size_t n) {
+	return n ? (struct ArrowArrayStream **)first : NULL;
+}
+
 int32_t iex_abi_version(void) { return IEX_ABI_VERSION; }
 
 const char *iex_version(void) { return IEX_VERSION; }
@@ -53,7 +63,7 @@ iex_status iex_engine_open(const char *options, size_t size, iex_engine **out, s
 	CLEAR(out);
 	ENTER(out, "iex_engine_open");
 	if (size && !options) return fail(error, IEX_INVALID_ARGUMENT, "iex_engine_open: options is NULL but size is not 0");
-	return iexgo_engine_open((char *)options, size, NULL, NULL, out, error);
+	return iexgo_engine_open(text(options, size), size, NULL, NULL, (uintptr_t *)out, error);
 }
 
 /* host_is_unused gives the host's contexts back when Go never sees them. */
@@ -80,20 +90,20 @@ iex_status iex_engine_open_with_host(const char *options, size_t size, const str
 	CLEAR(out);
 	iex_status status = checked_host(options, size, storage, reader, out, error);
 	if (status != IEX_OK) return host_is_unused(status, storage, reader);
-	return iexgo_engine_open((char *)options, size, (void *)storage, (void *)reader, out, usable(error));
+	return iexgo_engine_open(text(options, size), size, (void *)storage, (void *)reader, (uintptr_t *)out, usable(error));
 }
 
 iex_status iex_engine_close(iex_engine **engine, struct iex_error *error) {
 	iex_engine *closing = engine ? *engine : NULL;
 	CLEAR(engine);
 	ENTER(engine, "iex_engine_close");
-	return closing ? iexgo_engine_close(closing, error) : IEX_OK;
+	return closing ? iexgo_engine_close((uintptr_t)closing, error) : IEX_OK;
 }
 
 iex_status iex_engine_stats(iex_engine *engine, char **json, struct iex_error *error) {
 	CLEAR(json);
 	ENTER(json, "iex_engine_stats");
-	return iexgo_engine_stats(engine, json, error);
+	return iexgo_engine_stats((uintptr_t)engine, json, error);
 }
 
 /*
@@ -125,7 +135,7 @@ static iex_status unused(iex_status status, struct ArrowArrayStream *const *inpu
 iex_status iex_scan_with_sets(iex_engine *engine, const char *request, size_t size, struct ArrowArrayStream *const *sets,
                               size_t n_sets, iex_stream **out, struct iex_error *error) {
 	ENTER_OPERATION("iex_scan", sets, n_sets);
-	return iexgo_scan(engine, (char *)request, size, (struct ArrowArrayStream **)sets, n_sets, out, error);
+	return iexgo_scan((uintptr_t)engine, text(request, size), size, streams(sets, n_sets), n_sets, (uintptr_t *)out, error);
 }
 
 iex_status iex_scan(iex_engine *engine, const char *request, size_t size, iex_stream **out, struct iex_error *error) {
@@ -135,7 +145,7 @@ iex_status iex_scan(iex_engine *engine, const char *request, size_t size, iex_st
 iex_status iex_plan_with_sets(iex_engine *engine, const char *request, size_t size, struct ArrowArrayStream *const *sets,
                               size_t n_sets, iex_stream **out, struct iex_error *error) {
 	ENTER_OPERATION("iex_plan", sets, n_sets);
-	return iexgo_plan(engine, (char *)request, size, (struct ArrowArrayStream **)sets, n_sets, out, error);
+	return iexgo_plan((uintptr_t)engine, text(request, size), size, streams(sets, n_sets), n_sets, (uintptr_t *)out, error);
 }
 
 iex_status iex_plan(iex_engine *engine, const char *request, size_t size, iex_stream **out, struct iex_error *error) {
@@ -145,7 +155,7 @@ iex_status iex_plan(iex_engine *engine, const char *request, size_t size, iex_st
 iex_status iex_sort(iex_engine *engine, struct ArrowArrayStream *input, const char *request, size_t size,
                     iex_stream **out, struct iex_error *error) {
 	ENTER_OPERATION("iex_sort", &input, 1);
-	return iexgo_sort(engine, input, (char *)request, size, out, error);
+	return iexgo_sort((uintptr_t)engine, input, text(request, size), size, (uintptr_t *)out, error);
 }
 
 /* ---- What is not available yet: see docs/requests.md ---- */
@@ -191,31 +201,31 @@ iex_status iex_write_manifest(iex_engine *engine, struct ArrowArrayStream *files
 iex_status iex_stream_schema(iex_stream *stream, struct ArrowSchema *out, struct iex_error *error) {
 	CLEAR(out);
 	ENTER(out, "iex_stream_schema");
-	return iexgo_stream_schema(stream, out, error);
+	return iexgo_stream_schema((uintptr_t)stream, out, error);
 }
 
 iex_status iex_stream_next(iex_stream *stream, int64_t timeout_ms, struct ArrowArray *out, struct iex_error *error) {
 	CLEAR(out);
 	ENTER(out, "iex_stream_next");
-	return iexgo_stream_next(stream, timeout_ms, out, error);
+	return iexgo_stream_next((uintptr_t)stream, timeout_ms, out, error);
 }
 
 iex_status iex_stream_cancel(iex_stream *stream, struct iex_error *error) {
 	ENTER(stream, "iex_stream_cancel");
-	return iexgo_stream_cancel(stream, error);
+	return iexgo_stream_cancel((uintptr_t)stream, error);
 }
 
 iex_status iex_stream_stats(iex_stream *stream, char **json, struct iex_error *error) {
 	CLEAR(json);
 	ENTER(json, "iex_stream_stats");
-	return iexgo_stream_stats(stream, json, error);
+	return iexgo_stream_stats((uintptr_t)stream, json, error);
 }
 
 iex_status iex_stream_release(iex_stream **stream, struct iex_error *error) {
 	iex_stream *released = stream ? *stream : NULL;
 	CLEAR(stream);
 	ENTER(stream, "iex_stream_release");
-	return released ? iexgo_stream_release(released, error) : IEX_OK;
+	return released ? iexgo_stream_release((uintptr_t)released, error) : IEX_OK;
 }
 
 /* ---- ArrowArrayStream ---- */
@@ -243,7 +253,7 @@ static void exported_release(struct ArrowArrayStream *stream) {
 	iex_released_put(exported);
 }
 
-int iex_stream_wrap(void *cell, struct ArrowArrayStream *out) {
+int iex_stream_wrap(uintptr_t cell, struct ArrowArrayStream *out) {
 	struct iex_exported *exported = calloc(1, sizeof *exported);
 	if (!exported) return -1;
 	exported->cell = cell;
@@ -258,7 +268,7 @@ int iex_stream_wrap(void *cell, struct ArrowArrayStream *out) {
 iex_status iex_stream_export(iex_stream *stream, struct ArrowArrayStream *out, struct iex_error *error) {
 	CLEAR(out);
 	ENTER(out, "iex_stream_export");
-	return iexgo_stream_export(stream, out, error);
+	return iexgo_stream_export((uintptr_t)stream, out, error);
 }
 
 iex_status iex_stream_error(struct ArrowArrayStream *stream, struct iex_error *error) {

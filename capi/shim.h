@@ -9,8 +9,9 @@
 /*
  * iex_cell_new makes a handle: an address that is given out once in the life of the process, so that a handle which
  * outlived its object can never be taken for another. A cell is one byte that is never freed; nothing is stored there.
+ * 0 when out of memory.
  */
-void *iex_cell_new(void);
+uintptr_t iex_cell_new(void);
 /* iex_cells is how many were made. */
 int64_t iex_cells(void);
 
@@ -19,13 +20,13 @@ void iex_error_set(struct iex_error *error, int32_t code, const char *message, c
 
 /* The private data of an ArrowArrayStream of ours. */
 struct iex_exported {
-	void *cell;       /* the stream's handle */
+	uintptr_t cell;   /* the stream's handle */
 	char *last_error; /* what get_last_error returns, or NULL */
 	struct iex_exported *next;
 };
 
 /* iex_stream_wrap makes out a stream over the handle; 0, or -1 when out of memory. */
-int iex_stream_wrap(void *cell, struct ArrowArrayStream *out);
+int iex_stream_wrap(uintptr_t cell, struct ArrowArrayStream *out);
 /* iex_exported_fail replaces the text of get_last_error. */
 void iex_exported_fail(struct iex_exported *exported, const char *message);
 /* iex_released_put notes that a consumer has released the stream. Any thread; never waits for the engine. */

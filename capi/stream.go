@@ -40,7 +40,7 @@ type streamHandle struct {
 }
 
 // open registers a stream of the engine; on an error it closes rows.
-func (h *engineHandle) open(rows batch.Stream) (unsafe.Pointer, error) {
+func (h *engineHandle) open(rows batch.Stream) (uintptr, error) {
 	s := &streamHandle{
 		owner: h, schema: rows.Schema(), source: rows, rows: rows, exporter: bridge.NewExporter(h.alloc),
 		reading: make(chan struct{}, 1), handles: 1,
@@ -49,17 +49,17 @@ func (h *engineHandle) open(rows batch.Stream) (unsafe.Pointer, error) {
 	s.reading <- struct{}{}
 	err := h.add(s)
 	if err == nil {
-		var cell unsafe.Pointer
+		var cell uintptr
 		if cell, err = streams.add(s); err == nil {
 			return cell, nil
 		}
 	}
 	_ = s.end(err)
-	return nil, err
+	return 0, err
 }
 
 // lookup finds the stream of a call.
-func (c *call) lookup(cell unsafe.Pointer) (*streamHandle, error) {
+func (c *call) lookup(cell uintptr) (*streamHandle, error) {
 	s, err := streams.get(cell)
 	if err != nil {
 		return nil, errs.Wrap(err, c.name, "")
@@ -171,9 +171,9 @@ func (s *streamHandle) release(ofRows bool) error {
 }
 
 //export iexgo_stream_schema
-func iexgo_stream_schema(cell *C.iex_stream, out *C.struct_ArrowSchema, cerr *C.struct_iex_error) C.iex_status {
+func iexgo_stream_schema(cell C.uintptr_t, out *C.struct_ArrowSchema, cerr *C.struct_iex_error) C.iex_status {
 	return do("iex_stream_schema", cerr, func(c *call) error {
-		s, err := c.lookup(unsafe.Pointer(cell))
+		s, err := c.lookup(uintptr(cell))
 		if err != nil {
 			return err
 		}
@@ -182,9 +182,9 @@ func iexgo_stream_schema(cell *C.iex_stream, out *C.struct_ArrowSchema, cerr *C.
 }
 
 //export iexgo_stream_next
-func iexgo_stream_next(cell *C.iex_stream, timeout C.int64_t, out *C.struct_ArrowArray, cerr *C.struct_iex_error) C.iex_status {
+func iexgo_stream_next(cell C.uintptr_t, timeout C.int64_t, out *C.struct_ArrowArray, cerr *C.struct_iex_error) C.iex_status {
 	return do("iex_stream_next", cerr, func(c *call) error {
-		s, err := c.lookup(unsafe.Pointer(cell))
+		s, err := c.lookup(uintptr(cell))
 		if err != nil {
 			return err
 		}
@@ -206,9 +206,9 @@ func milliseconds(n C.int64_t) time.Duration {
 }
 
 //export iexgo_stream_cancel
-func iexgo_stream_cancel(cell *C.iex_stream, cerr *C.struct_iex_error) C.iex_status {
+func iexgo_stream_cancel(cell C.uintptr_t, cerr *C.struct_iex_error) C.iex_status {
 	return do("iex_stream_cancel", cerr, func(c *call) error {
-		s, err := c.lookup(unsafe.Pointer(cell))
+		s, err := c.lookup(uintptr(cell))
 		if err != nil {
 			return err
 		}
@@ -219,9 +219,9 @@ func iexgo_stream_cancel(cell *C.iex_stream, cerr *C.struct_iex_error) C.iex_sta
 }
 
 //export iexgo_stream_stats
-func iexgo_stream_stats(cell *C.iex_stream, out **C.char, cerr *C.struct_iex_error) C.iex_status {
+func iexgo_stream_stats(cell C.uintptr_t, out **C.char, cerr *C.struct_iex_error) C.iex_status {
 	return do("iex_stream_stats", cerr, func(c *call) error {
-		s, err := c.lookup(unsafe.Pointer(cell))
+		s, err := c.lookup(uintptr(cell))
 		if err != nil {
 			return err
 		}
@@ -237,9 +237,9 @@ func iexgo_stream_stats(cell *C.iex_stream, out **C.char, cerr *C.struct_iex_err
 }
 
 //export iexgo_stream_release
-func iexgo_stream_release(cell *C.iex_stream, cerr *C.struct_iex_error) C.iex_status {
+func iexgo_stream_release(cell C.uintptr_t, cerr *C.struct_iex_error) C.iex_status {
 	return do("iex_stream_release", cerr, func(c *call) error {
-		s, err := streams.take(unsafe.Pointer(cell))
+		s, err := streams.take(uintptr(cell))
 		if err != nil {
 			return errs.Wrap(err, c.name, "")
 		}

@@ -155,6 +155,34 @@ static void bad_handles_are_errors(void) {
 	CHECK_STATUS(iex_engine_close(&engine, &error), IEX_OK);
 }
 
+/* Values that are no addresses at all, such as small numbers and the start of an empty text elsewhere. */
+static void odd_values_are_errors(void) {
+	static const uintptr_t values[] = {1, 8, 4095, 0xc000000000, 0x1b190b200000, UINTPTR_MAX};
+	char *json;
+	struct ArrowArray batch;
+	for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+		iex_engine *engine = (iex_engine *)values[i];
+		iex_stream *stream = (iex_stream *)values[i];
+		for (int again = 0; again < 20; again++) { /* a Go stack grows or moves now and then */
+			CHECK_STATUS(iex_engine_stats(engine, &json, &error), IEX_INVALID_ARGUMENT);
+			clear_error();
+			CHECK_STATUS(iex_stream_next(stream, 1, &batch, &error), IEX_INVALID_ARGUMENT);
+			clear_error();
+		}
+		CHECK_STATUS(iex_stream_release(&stream, &error), IEX_INVALID_ARGUMENT);
+		clear_error();
+		CHECK_STATUS(iex_engine_close(&engine, &error), IEX_INVALID_ARGUMENT);
+		clear_error();
+	}
+	iex_engine *engine;
+	iex_stream *stream;
+	CHECK_STATUS(iex_engine_open((const char *)1, 0, &engine, &error), IEX_OK);
+	CHECK_STATUS(iex_scan_with_sets(engine, (const char *)1, 0, (struct ArrowArrayStream *const *)8, 0, &stream, &error),
+	             IEX_INVALID_ARGUMENT);
+	clear_error();
+	CHECK_STATUS(iex_engine_close(&engine, &error), IEX_OK);
+}
+
 static void a_closed_engine_says_so(void) {
 	iex_engine *engine = open_engine(), *copy = engine;
 	iex_stream *stream = scan(engine, table), *other;
@@ -285,6 +313,7 @@ int main(int argc, char **argv) {
 	out_values_need_no_initialisation();
 	error_structures_have_a_size();
 	bad_handles_are_errors();
+	odd_values_are_errors();
 	a_closed_engine_says_so();
 	a_released_stream_says_so();
 	released_batches_are_not_counted();

@@ -139,6 +139,98 @@ static void schemes_are_told_apart(struct store s, const char *location) {
 	CHECK_STATUS(iex_engine_close(&engine, &error), IEX_OK);
 }
 
+/* A host may use small numbers for its contexts and files, and leave empty buffers pointing nowhere. */
+static char document[] = "{\"format-version\": 9}";
+
+static iex_status number_open(void *context, const char *location, void **file, struct iex_error *e) {
+	(void)location, (void)e;
+	CHECK((uintptr_t)context == 1);
+	*file = (void *)(uintptr_t)5;
+	return IEX_OK;
+}
+
+static iex_status number_size(void *context, void *file, int64_t *out, struct iex_error *e) {
+	(void)context, (void)e;
+	CHECK((uintptr_t)file == 5);
+	*out = (int64_t)strlen(document);
+	return IEX_OK;
+}
+
+static iex_status number_read_at(void *context, void *file, int64_t offset, void *buffer, size_t size, size_t *read,
+                                 struct iex_error *e) {
+	(void)context, (void)file, (void)e;
+	*read = strlen(document) - (size_t)offset < size ? strlen(document) - (size_t)offset : size;
+	memcpy(buffer, document + offset, *read);
+	return IEX_OK;
+}
+
+static int number_closed, number_released;
+
+static void number_close(void *context, void *file) {
+	(void)context;
+	number_closed += (uintptr_t)file == 5;
+}
+
+static void number_release(void *context) { number_released += (uintptr_t)context == 1; }
+
+static void numbers_pass_for_contexts_and_files(void) {
+	struct iex_storage storage = {.struct_size = sizeof storage,
+	                              .context = (void *)(uintptr_t)1,
+	                              .open = number_open,
+	                              .size = number_size,
+	                              .read_at = number_read_at,
+	                              .close = number_close,
+	                              .release = number_release};
+	iex_engine *engine;
+	iex_stream *stream;
+	CHECK_STATUS(iex_engine_open_with_host(NULL, 0, &storage, NULL, &engine, &error), IEX_OK);
+	for (int i = 0; i < 50; i++) {
+		CHECK_STATUS(iex_scan(engine, "{\"metadata_location\": \"x\"}", 26, &stream, &error), IEX_UNSUPPORTED);
+		CHECK_TEXT(error.message, "format version 9");
+		clear_error();
+	}
+	CHECK(number_closed == 50);
+	CHECK_STATUS(iex_engine_close(&engine, &error), IEX_OK);
+	CHECK(number_released == 1);
+}
+
+static void release_nothing(struct ArrowArray *array) { array->release = NULL; }
+static void release_no_schema(struct ArrowSchema *schema) { schema->release = NULL; }
+static void release_no_stream(struct ArrowArrayStream *stream) { stream->release = NULL; }
+
+static int nowhere_schema(struct ArrowArrayStream *stream, struct ArrowSchema *out) {
+	static struct ArrowSchema child, *children[1] = {&child};
+	(void)stream;
+	child = (struct ArrowSchema){.format = "vu", .name = "s", .flags = 2, .children = (void *)8, .release = release_no_schema};
+	*out = (struct ArrowSchema){.format = "+s", .n_children = 1, .children = children, .release = release_no_schema};
+	return 0;
+}
+
+/* Batches without rows whose buffers point to address 8. */
+static int nowhere_next(struct ArrowArrayStream *stream, struct ArrowArray *out) {
+	static struct ArrowArray child, *children[1] = {&child};
+	static const void *nowhere[3] = {(void *)8, (void *)8, (void *)8}, *none[1];
+	memset(out, 0, sizeof *out);
+	if (stream->private_data == NULL) return 0;
+	stream->private_data = (void *)((uintptr_t)stream->private_data - 1);
+	child = (struct ArrowArray){.n_buffers = 3, .buffers = nowhere, .children = (void *)8, .release = release_nothing};
+	*out = (struct ArrowArray){.n_buffers = 1, .buffers = none, .n_children = 1, .children = children, .release = release_nothing};
+	return 0;
+}
+
+static void empty_buffers_may_point_nowhere(void) {
+	const char *by_s = "{\"keys\": [{\"column\": \"s\"}]}";
+	iex_engine *engine = open_engine();
+	for (int i = 0; i < 20; i++) {
+		struct ArrowArrayStream input = {nowhere_schema, nowhere_next, NULL, release_no_stream, (void *)(uintptr_t)50};
+		iex_stream *stream;
+		CHECK_STATUS(iex_sort(engine, &input, by_s, strlen(by_s), &stream, &error), IEX_OK);
+		CHECK(read_all(stream) == 0);
+		CHECK_STATUS(iex_stream_release(&stream, &error), IEX_OK);
+	}
+	CHECK_STATUS(iex_engine_close(&engine, &error), IEX_OK);
+}
+
 static void a_host_that_is_refused_is_released(struct store s) {
 	struct iex_storage storage = storage_of(&s);
 	iex_engine *engine;
@@ -247,6 +339,8 @@ int main(int argc, char **argv) {
 	errors_of_the_host_are_errors_of_the_stream(s, argv[3]);
 	schemes_are_told_apart(s, argv[3]);
 	a_host_that_is_refused_is_released(s);
+	numbers_pass_for_contexts_and_files();
+	empty_buffers_may_point_nowhere();
 	inputs_are_taken_over(argv[3], atoll(argv[4]), argv[5]);
 	missing_operations_say_so(argv[3], argv[5]);
 	return done();
