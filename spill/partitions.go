@@ -56,9 +56,6 @@ func (d *Dir) NewPartitions(n, block int, charge *mem.Reservation) (*Partitions,
 	return &Partitions{file: file, charge: charge, block: block, parts: make([]partition, n)}, nil
 }
 
-// Len is the number of partitions.
-func (p *Partitions) Len() int { return len(p.parts) }
-
 // Append adds a record, given in two pieces, to a partition.
 func (p *Partitions) Append(ctx context.Context, to int, head, tail []byte) error {
 	part := &p.parts[to]

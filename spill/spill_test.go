@@ -373,7 +373,7 @@ func fill(p *Partitions, writers, records int) error {
 					if i == records/2 {
 						tail = append(tail, make([]byte, 5000)...)
 					}
-					if err := p.Append(background, (w+i)%p.Len(), head, tail); err != nil {
+					if err := p.Append(background, (w+i)%len(p.parts), head, tail); err != nil {
 						return err
 					}
 				}
@@ -404,7 +404,7 @@ func TestPartitions(t *testing.T) {
 		t.Fatal(err)
 	}
 	seen := map[string]bool{}
-	for part := range p.Len() {
+	for part := range len(p.parts) {
 		next := [writers]uint64{}
 		var n, size int64
 		mark := &Mark{}
@@ -422,7 +422,7 @@ func TestPartitions(t *testing.T) {
 				if i == records/2 {
 					want += 5000
 				}
-				if int(w+i)%p.Len() != part || len(record) != a+b+want || i < next[w] {
+				if int(w+i)%len(p.parts) != part || len(record) != a+b+want || i < next[w] {
 					t.Fatalf("partition %d has record %d of writer %d with %d bytes", part, i, w, len(record))
 				}
 				next[w] = i + 1

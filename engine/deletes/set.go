@@ -62,9 +62,6 @@ func appendFields(fields, more []iceberg.NestedField) []iceberg.NestedField {
 	return fields
 }
 
-// Empty reports whether no row is deleted.
-func (s *Set) Empty() bool { return len(s.cursors) == 0 && len(s.tables) == 0 }
-
 // Fields are the key columns, by field id and in the type of the newest
 // schema that has the id, that Apply may ask for.
 func (s *Set) Fields() []iceberg.NestedField { return s.fields }
