@@ -159,7 +159,7 @@ func TestValgrind(t *testing.T) {
 		t.Run(source, func(t *testing.T) {
 			program := compile(t, filepath.Join("programs", source), lib)
 			args := append([]string{"--quiet", "--suppressions=go.supp", "--leak-check=full", "--error-exitcode=9", program}, programs(t)[source]...)
-			run(t, 5*time.Minute, []string{engineOptions(t)}, "valgrind", args...)
+			run(t, 5*time.Minute, []string{engineOptions(t), "GOGC=off"}, "valgrind", args...)
 		})
 	}
 }
