@@ -24,11 +24,26 @@ type keyMemory struct {
 	tables    *mem.Pool
 	prepaid   *mem.Reservation
 	workspace *mem.Pool // counts inside prepaid
-	block     int       // bytes of a partition's buffer
+}
+
+// partitions is how many partitions to make for a number of keys, and how
+// large their buffers are: so many that the keys of one fit into a quarter of
+// the workspace, as far as the buffers of all need no more than an eighth.
+func (m *keyMemory) partitions(keys int64) (n, block int) {
+	workspace := m.workspace.Limit()
+	for n = minPartitions; n < maxPartitions && keys/int64(n)*bytesPerKey > workspace/4; {
+		n *= 2
+	}
+	for n > minPartitions && workspace/int64(16*n) < minBlock {
+		n /= 2
+	}
+	return n, int(max(minBlock, min(maxBlock, workspace/int64(16*n))))
 }
 
 const (
-	keyPartitions = 32
+	minPartitions, maxPartitions = 32, 256
+	// bytesPerKey is about what a key takes up in a table.
+	bytesPerKey = 64
 	// A partition that does not fit is split into as many as make each of them
 	// fit, within these bounds.
 	minSplit, maxSplit = 4, 64
@@ -56,7 +71,6 @@ func newKeyMemory(pool *mem.Pool, spills bool) (*keyMemory, error) {
 	m := &keyMemory{
 		tables:    pool.Child("equality-delete keys", share),
 		workspace: mem.NewPool("workspace for spilled delete keys", workspace),
-		block:     int(max(minBlock, min(maxBlock, workspace/(16*keyPartitions)))),
 	}
 	m.prepaid = m.tables.Reserve("workspace for spilled delete keys")
 	if err := m.prepaid.TryGrow(workspace); err != nil {
@@ -82,6 +96,8 @@ func (m *keyMemory) close() {
 // a data file that they are not here.
 type overflow struct {
 	charge *mem.Reservation
+	n      int // partitions
+	block  int // bytes of the buffer of each
 	parts  *spill.Partitions
 	sieve  *keys.Sieve
 }
@@ -101,7 +117,8 @@ func (r *Resolver) openOverflow(ctx context.Context) (*overflow, error) {
 	expected := r.expected
 	r.mu.Unlock()
 	o := &overflow{charge: r.memory.workspace.Reserve("spilled delete keys")}
-	if o.parts, err = dir.NewPartitions(keyPartitions, r.memory.block, o.charge); err != nil {
+	o.n, o.block = r.memory.partitions(expected)
+	if o.parts, err = dir.NewPartitions(o.n, o.block, o.charge); err != nil {
 		o.charge.Free()
 		return nil, err
 	}
@@ -125,7 +142,7 @@ func (o *overflow) close() error {
 func (o *overflow) add(ctx context.Context, table int, w *keys.Workspace, rows *keys.Rows, from int, sequence int64) error {
 	head := binary.AppendUvarint(binary.AppendUvarint(nil, uint64(table)), uint64(sequence))
 	return o.sieve.Add(w, rows, from, func(_ int, key []byte, hash uint64) error {
-		return o.parts.Append(ctx, partitionOf(hash, 0, keyPartitions), head, key)
+		return o.parts.Append(ctx, partitionOf(hash, 0, o.n), head, key)
 	})
 }
 

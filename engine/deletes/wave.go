@@ -172,7 +172,7 @@ func (r *Resolver) lookUp(ctx context.Context, all []*member) (err error) {
 	}
 	charge := r.memory.workspace.Reserve("candidates for spilled delete keys")
 	defer charge.Free()
-	candidates, err := dir.NewPartitions(keyPartitions, r.memory.block, charge)
+	candidates, err := dir.NewPartitions(r.overflow.n, r.overflow.block, charge)
 	if err != nil {
 		return err
 	}
@@ -181,7 +181,7 @@ func (r *Resolver) lookUp(ctx context.Context, all []*member) (err error) {
 		return err
 	}
 	j := &join{r: r, dir: dir, members: members, charge: charge, layouts: r.layouts(), touched: map[int]struct{}{}}
-	for p := range keyPartitions {
+	for p := range r.overflow.n {
 		if err := j.partition(ctx, 0, r.overflow.parts, candidates, p); err != nil {
 			return err
 		}
@@ -257,7 +257,7 @@ func (r *Resolver) collectFile(ctx context.Context, w *keys.Workspace, number in
 				head = binary.AppendUvarint(head[:0], uint64(t.number))
 				head = binary.AppendUvarint(head, uint64(number))
 				head = binary.AppendUvarint(head, uint64(window.Start)+uint64(row))
-				return to.Append(ctx, partitionOf(hash, 0, keyPartitions), head, key)
+				return to.Append(ctx, partitionOf(hash, 0, r.overflow.n), head, key)
 			})
 			if err != nil {
 				return err
