@@ -27,6 +27,7 @@ type processState struct {
 	hostLimit int64                    // the Go runtime's limit before the first engine, from GOMEMLIMIT
 	engines   map[*engine.Engine]int64 // the limits of the open engines
 	returned  time.Time                // when memory was last given back to the system
+	later     bool                     // it will be given back again
 }
 
 // background runs work that nobody waits for.
@@ -103,13 +104,19 @@ const (
 // streamEnded gives the memory of a stream back when it is much.
 func (p *processState) streamEnded() { p.giveBack(streamFloor, giveBackEvery) }
 
+// giveBack returns memory to the system, or arranges that it will be when it
+// was just done.
 func (p *processState) giveBack(floor int64, every time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if time.Since(p.returned) < every {
+	if wait := every - time.Since(p.returned); wait > 0 {
+		if !p.later {
+			p.later = true
+			time.AfterFunc(wait, func() { _ = task.Call("give memory back", func() error { p.giveBack(floor, 0); return nil }) })
+		}
 		return
 	}
-	p.returned = time.Now()
+	p.returned, p.later = time.Now(), false
 	bridge.FlushMemory()
 	C.iex_trim_heap()
 	if goHeap() >= floor {
