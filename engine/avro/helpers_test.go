@@ -5,17 +5,16 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/apache/arrow-go/v18/arrow"
-	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/twmb/avro"
 	"github.com/twmb/avro/ocf"
 
 	"github.com/icebergexec/icebergexec/engine/batch"
+	"github.com/icebergexec/icebergexec/engine/internal/enginetest"
 )
 
 // memoryFile is a fileio.File of bytes.
@@ -127,65 +126,9 @@ func readAll(f *File, columns []batch.Column, ranges []batch.Range, split bool, 
 func renderRows(a arrow.Array) []string {
 	rows := make([]string, a.Len())
 	for i := range rows {
-		rows[i] = renderValue(a, i)
+		rows[i] = enginetest.RenderValue(a, i)
 	}
 	return rows
-}
-
-// renderValue gives a value as text: times as the number that Arrow stores.
-func renderValue(a arrow.Array, i int) string {
-	if a.DataType().ID() == arrow.NULL || a.IsNull(i) {
-		return "null"
-	}
-	switch a := a.(type) {
-	case *array.Struct:
-		var fields []string
-		for k, f := range a.DataType().(*arrow.StructType).Fields() {
-			fields = append(fields, f.Name+":"+renderValue(a.Field(k), i))
-		}
-		return "{" + strings.Join(fields, ",") + "}"
-	case *array.Map:
-		start, end := a.ValueOffsets(i)
-		var entries []string
-		for j := int(start); j < int(end); j++ {
-			entries = append(entries, renderValue(a.Keys(), j)+"="+renderValue(a.Items(), j))
-		}
-		return "{" + strings.Join(entries, ",") + "}"
-	case array.ListLike:
-		start, end := a.ValueOffsets(i)
-		var elements []string
-		for j := int(start); j < int(end); j++ {
-			elements = append(elements, renderValue(a.ListValues(), j))
-		}
-		return "[" + strings.Join(elements, ",") + "]"
-	case *array.Boolean:
-		return strconv.FormatBool(a.Value(i))
-	case *array.Int32:
-		return fmt.Sprint(a.Value(i))
-	case *array.Int64:
-		return fmt.Sprint(a.Value(i))
-	case *array.Float32:
-		return fmt.Sprint(a.Value(i))
-	case *array.Float64:
-		return fmt.Sprint(a.Value(i))
-	case *array.Date32:
-		return fmt.Sprint(int64(a.Value(i)))
-	case *array.Time32:
-		return fmt.Sprint(int64(a.Value(i)))
-	case *array.Time64:
-		return fmt.Sprint(int64(a.Value(i)))
-	case *array.Timestamp:
-		return fmt.Sprint(int64(a.Value(i)))
-	case *array.Decimal128:
-		return a.Value(i).ToString(a.DataType().(*arrow.Decimal128Type).Scale)
-	case *array.String:
-		return strconv.Quote(a.Value(i))
-	case *array.Binary:
-		return fmt.Sprintf("x%x", a.Value(i))
-	case *array.FixedSizeBinary:
-		return fmt.Sprintf("x%x", a.Value(i))
-	}
-	panic(fmt.Sprintf("render %s", a.DataType()))
 }
 
 // open opens bytes with a checked allocator that the test's end inspects.

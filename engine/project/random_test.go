@@ -13,6 +13,8 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/decimal128"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/apache/iceberg-go"
+
+	"github.com/icebergexec/icebergexec/engine/internal/enginetest"
 )
 
 // TestRandomEvolution evolves random schemas at random and compares the
@@ -401,7 +403,7 @@ func checkLeaf(t *testing.T, alloc memory.Allocator, p *Projection, path, writte
 				expect = model(f.Type, old.Type, value)
 			}
 		}
-		if got := renderValue(a, r); got != expect {
+		if got := enginetest.RenderValue(a, r); got != expect {
 			t.Errorf("leaf %v, row %d: got %s, want %s", path, r, got, expect)
 		}
 	}
